@@ -1,0 +1,1 @@
+"""Who is who: principals, devices, sessions, tokens, and the keys that the server itself holds."""

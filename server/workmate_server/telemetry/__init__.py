@@ -1,0 +1,1 @@
+"""What the server has to do with its host: clock, entropy and files, metrics, health and logs."""
