@@ -22,10 +22,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The limits of one device. All have defaults; nobody has to set any."""
 
     sealed_piece_bytes: int = MIB
-    """Size of the separately sealed pieces of an evidence file: what a read from the middle costs."""
+    """Size of an evidence file's separately sealed pieces: what a read from the middle costs."""
 
     sealed_piece_limit_bytes: int = 16 * MIB
-    """The largest piece that a sealed file's header may claim, so that damage cannot claim memory."""
+    """The largest piece that a sealed file's header may claim: damage claims no memory."""
 
     evidence_file_limit_bytes: int = 2 * GIB
     """The largest file that can be taken as evidence."""
@@ -75,7 +75,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The shortest passphrase that a vault is made with (NIST SP 800-63B, section 5.1.1.1)."""
 
     autosave_seconds: float = 1.0
-    """A change in a form is saved after this time at the latest; at most two seconds are promised."""
+    """A change in a form is saved after this time at the latest; two seconds are promised."""
 
     watchdog_seconds: float = 600.0
     """Pending work and a reachable server without an outcome for this long is said aloud."""
@@ -93,7 +93,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How long a connection may take to open."""
 
     stall_timeout_seconds: float = 30.0
-    """A transfer without any progress for this long is given up; its whole duration is unbounded."""
+    """A transfer without any progress for this long is given up; as a whole it may last."""
 
     long_poll_seconds: float = 55.0
     """How long the server is asked to hold a request that waits for changes."""
@@ -120,7 +120,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The largest file that goes over a metered link by itself; larger ones wait for a choice."""
 
     clock_doubt_seconds: float = 120.0
-    """A clock further off than this, beyond what the round trip explains, is flagged as doubtful."""
+    """A clock further off than this and than the round trip explains is flagged as doubtful."""
 
 
 class ProfilePaths(Struct, frozen=True):

@@ -99,7 +99,7 @@ class Files(Protocol):
     """Durable file operations. `label` names the caller's purpose where a crash is rehearsed.
 
     All raise StorageError. Iterators of chunks are drawn while the file is being written; what they
-    raise ends the operation with nothing changed, and is passed on.
+    raise ends the operation, changes nothing and is passed on; an OSError is taken for the disk's.
     """
 
     def write_new(self, path: Path, chunks: Iterable[bytes], *, label: str) -> None:

@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-import obstore
 import pytest
 from blake3 import blake3
 from hypothesis import HealthCheck, given, settings, strategies
-from support.seaweed import S3Server
 
+from support.seaweed import S3Server
 from workmate_server.config import ConfigError, Settings
 from workmate_server.evidence.blobs import open_blob_store
 from workmate_server.ports import (
@@ -18,6 +16,7 @@ from workmate_server.ports import (
     BlobStoreUnavailableError,
     HashMismatchError,
     OffsetMismatchError,
+    UploadBusyError,
     UploadMissingError,
 )
 from workmate_server.telemetry.system import NoHooks, SystemEntropy
@@ -38,12 +37,12 @@ def new_id() -> str:
     return SystemEntropy().uuid7()
 
 
-def open_store(kind: str, request: pytest.FixtureRequest) -> BlobStore:
+def open_store(kind: str, request: pytest.FixtureRequest, limits: Settings = SETTINGS) -> BlobStore:
     if kind == "folder":
         folder: Path = request.getfixturevalue("tmp_path")
-        return open_blob_store((folder / "blobs").as_uri(), SETTINGS, NoHooks())
+        return open_blob_store((folder / "blobs").as_uri(), limits, NoHooks())
     server: S3Server = request.getfixturevalue("seaweed")
-    return open_blob_store(server.url(new_id()), SETTINGS, NoHooks(), server.options())
+    return open_blob_store(server.url(new_id()), limits, NoHooks(), server.options())
 
 
 @pytest.fixture(params=["folder", "object"])
@@ -119,12 +118,10 @@ def test_of_two_writers_at_one_offset_only_one_is_believed(store: BlobStore) -> 
         yield b"a" * PIECE
         try:
             store.append("u1", 0, [b"b" * PIECE])
-        except (OffsetMismatchError, store_busy):
+        except (OffsetMismatchError, UploadBusyError):
             yield b"a"
         else:
             yield b"c"
-
-    from workmate_server.ports import UploadBusyError as store_busy
 
     try:
         end = store.append("u1", 0, chunks())
@@ -323,6 +320,21 @@ def test_however_the_bytes_are_cut_the_blob_is_the_same(
         assert content_of(store, hash_of(content)) == content
 
     holds()
+
+
+@pytest.mark.parametrize("kind", ["folder", "object"])
+def test_a_file_of_many_parts_is_stored_whole_or_not_at_all(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    store = open_store(kind, request, Settings())
+    content = PHOTO * 3600
+    assert content_of(store, upload(store, content)) == content
+    store.begin_upload("u1")
+    store.append("u1", 0, [content, b"!"])
+    with pytest.raises(HashMismatchError):
+        store.finish("u1", "t1", NOWHERE)
+    assert list(store.iterate("t1")) == [hash_of(content)]
+    assert list(store.iterate_uploads()) == []
 
 
 def test_a_store_that_is_away_says_so(tmp_path: Path, seaweed: S3Server) -> None:

@@ -1,12 +1,14 @@
 """Builders for tests of the device: quick limits, a clock without waiting, sealed stores."""
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from nacl.pwhash import argon2id
+
 from workmate_client.config import Settings
-from workmate_client.journal.files import PosixFiles
+from workmate_client.journal.files import Hook, PosixFiles
 from workmate_client.journal.sealed import SealedFolder
 from workmate_client.journal.unsent import UnsentLog
 from workmate_client.ports import Clock, Files
@@ -61,6 +63,16 @@ class SteppingClock:
 
     async def pause(self, seconds: float) -> None:
         self.sleep(seconds)
+
+
+def failing_at(failing_point: str, number: int) -> Hook:
+    """A disk that reports an error of the operating system at one point."""
+
+    def hook(point: str, _path: Path) -> None:
+        if point == failing_point:
+            raise OSError(number, os.strerror(number))
+
+    return hook
 
 
 def sealed_folder(

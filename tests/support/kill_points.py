@@ -73,7 +73,7 @@ def _run_until(number: int, scenario: str, folder: Path) -> str | None:
     if child == 0:
         counter = itertools.count()
 
-        def hook(point: str, path: Path) -> None:
+        def hook(point: str, _path: Path) -> None:
             if next(counter) == number:
                 os.write(write_end, point.encode())
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -20,7 +20,6 @@ from obstore.store import S3Store
 STARTS = 3
 POLLS = 300
 POLL_SECONDS = 0.1
-STOP_SECONDS = 10
 BUCKET = "evidence"
 SERVERS = ("master", "volume", "filer", "s3")
 
@@ -119,12 +118,11 @@ def started(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], S3Server]]:
         try:
             yield process, server
         finally:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            # Nothing of it is needed again, and asked politely it takes ten seconds.
+            process.kill()
+            process.wait()
+            for part, port in zip(SERVERS, ports[4:], strict=True):
+                Path(f"/tmp/seaweedfs-{part}-grpc-{port}.sock").unlink(missing_ok=True)
 
 
 @contextmanager

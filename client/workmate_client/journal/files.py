@@ -24,7 +24,7 @@ if sys.platform != "win32":
     import fcntl
 
 Hook = Callable[[str, Path], None]
-"""Called as `hook("<label>.<step>.before" or "….after", path)`; it may raise OSError or never return.
+"""Called with `<label>.<step>.before` or `….after` and the path; may raise OSError or not return.
 
 Steps: `create`, `write` (once for each chunk), `fsync`, `rename`, `fsync_folder`, `truncate`,
 `remove`, `make_folder`.
@@ -83,19 +83,20 @@ def _fsync(descriptor: int) -> None:
 def _move_new(temporary: Path, path: Path) -> None:
     """Move to a name that must be free, with no moment in which two could both find it so."""
     if sys.platform == "win32":
-        temporary.rename(path)
-        return
-    try:
-        path.hardlink_to(temporary)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        # Memory cards know no second names; there the check is as good as it gets.
-        if path.exists():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+        # There a rename takes nobody's place.
         temporary.rename(path)
     else:
-        temporary.unlink()
+        try:
+            path.hardlink_to(temporary)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            # Memory cards know no second names; there looking first is as good as it gets.
+            if path.exists():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+            temporary.rename(path)
+        else:
+            temporary.unlink()
 
 
 class PosixFiles:
@@ -146,7 +147,7 @@ class PosixFiles:
             with self._step(label, "create", path):
                 descriptor = os.open(path, flags, 0o600)
             with os.fdopen(descriptor, "ab", buffering=0):
-                # The name is synced before there is content: an empty file tells that it may not be.
+                # The name is synced before there is content: an empty file may have none yet.
                 if os.fstat(descriptor).st_size == 0:
                     self._sync_names(path.parent, label)
                 with self._step(label, "write", path):

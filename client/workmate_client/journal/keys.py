@@ -1,9 +1,9 @@
 """The secrets of a worker's profile, what is derived from them, and the safes that keep them.
 
 Two random secrets: the profile key, from which each store has a key of its own, and the seed of the
-device's signing key. They are made once. A safe never overwrites keys that it holds, and each way in
-which it can fail to give them back is an error of its own, so that nobody makes new keys while the
-old ones are only out of reach.
+device's signing key. They are made once. A safe never overwrites keys that it holds, and each way
+in which it can fail to give them back is an error of its own, so that nobody makes new keys while
+the old ones are only out of reach.
 """
 
 from typing import Literal, Protocol, Self

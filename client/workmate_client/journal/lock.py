@@ -74,7 +74,7 @@ class FileLock:
         return taken
 
     def write(self, content: bytes) -> None:
-        """Replace what the lock file says, for display. Raises ValueError unless the lock is held."""
+        """Replace what the lock file says, for display. Raises ValueError unless it is held."""
         if self._descriptor is None:
             raise ValueError("the lock is not held")
         os.ftruncate(self._descriptor, 0)
@@ -144,7 +144,7 @@ class ProfileLock:
         self._lock.release()
 
     def state(self) -> LockState:
-        """Tell whether the lock is held now, without keeping it. Raises OSError without a folder."""
+        """Tell whether the lock is held now, not keeping it. Raises OSError without a folder."""
         probe = FileLock(self._path, self._clock)
         if probe.acquire(0.0):
             probe.release()

@@ -1,22 +1,22 @@
 """The format of a sealed file: a header, then pieces that can each be opened alone.
 
-Layout, integers big-endian: the header (`WMSEALED`, version, two zero bytes, piece size, total size,
-file id, salt), then each piece of the content, all of the header's piece size but the last, as
-XChaCha20-Poly1305 ciphertext with its 16-byte tag. The key belongs to the file id alone; the nonce
-is salt and index; the header, the index and whether it is the last are authenticated with every
-piece. So a piece that was changed, moved, repeated, cut off or taken from another file never opens.
+Layout, integers big-endian: the header (`WMSEALED`, version, two zero bytes, piece size, total
+size, file id, salt), then each piece of the content, all of the header's piece size but the last,
+as XChaCha20-Poly1305 ciphertext with its 16-byte tag. The key belongs to the file id alone; the
+nonce is salt and index; the header, the index and whether it is the last are authenticated with
+every piece. So a piece that was changed, moved, repeated, cut off or taken from another file never
+opens.
 """
 
 import struct
 
-import nacl.bindings
 from blake3 import blake3
 from msgspec import Struct
-from nacl.exceptions import CryptoError
+
+from workmate_client.journal.aead import TAG_BYTES, UnsealError, seal, unseal
 
 FILE_ID_BYTES = 16
 SALT_BYTES = 16
-TAG_BYTES = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_ABYTES
 
 _MAGIC = b"WMSEALED"
 _VERSION = 1
@@ -89,18 +89,14 @@ class PieceSealer:
 
     def seal(self, index: int, content: bytes) -> bytes:
         """Seal piece number `index`, from 0; no piece may be sealed twice under one salt."""
-        return nacl.bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
-            content, self._bound(index), self._nonce(index), self._key
-        )
+        return seal(self._key, self._nonce(index), content, self._bound(index))
 
     def open(self, index: int, sealed: bytes) -> bytes:
         """Return the content of a piece. Raises FormatError if it is not that piece, unchanged."""
         try:
-            return nacl.bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
-                sealed, self._bound(index), self._nonce(index), self._key
-            )
-        except CryptoError as error:
-            raise FormatError("changed, or sealed under another key") from error
+            return unseal(self._key, self._nonce(index), sealed, self._bound(index))
+        except UnsealError as error:
+            raise FormatError(str(error)) from error
 
     def _nonce(self, index: int) -> bytes:
         return self._header.salt + _INDEX.pack(index)

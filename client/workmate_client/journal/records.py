@@ -1,22 +1,20 @@
 """The format of the unsent log: sealed records that can be found again behind damaged bytes.
 
-Layout of a record, integers big-endian: a marker, the length of the sealed body, the record's index,
-a nonce, a check over these, then the body as XChaCha20-Poly1305 ciphertext with its tag, the head
-authenticated with it. The marker tells where to go on reading; the check tells a record that was cut
-off by a crash from one whose length was damaged.
+Layout of a record, integers big-endian: a marker, the length of the sealed body, the record's
+index, a nonce, a check over these, then the body as XChaCha20-Poly1305 ciphertext with its tag, the
+head authenticated with it. The marker tells where to go on reading; the check tells a record that
+was cut off by a crash from one whose length was damaged.
 """
 
 import struct
 from typing import Literal
 
-import nacl.bindings
 from blake3 import blake3
 from msgspec import Struct
-from nacl.exceptions import CryptoError
+
+from workmate_client.journal.aead import NONCE_BYTES, TAG_BYTES, UnsealError, seal, unseal
 
 MARKER = b"\xf5WMREC\r\n"
-NONCE_BYTES = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
-TAG_BYTES = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_ABYTES
 CHECK_BYTES = 8
 
 _HEAD = struct.Struct(f">{len(MARKER)}sIQ{NONCE_BYTES}s")
@@ -82,8 +80,7 @@ class _Head(Struct, frozen=True):
 def seal_record(key: bytes, index: int, nonce: bytes, content: bytes) -> bytes:
     """Return a record's bytes; the nonce is fresh and random, 24 bytes."""
     head = _HEAD.pack(MARKER, len(content) + TAG_BYTES, index, nonce)
-    body = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(content, head, nonce, key)
-    return head + _check(head) + body
+    return head + _check(head) + seal(key, nonce, content, head)
 
 
 def scan_log(key: bytes, data: bytes, content_limit_bytes: int) -> Scan:
@@ -139,12 +136,9 @@ def _open(key: bytes, head: _Head, data: bytes, offset: int) -> Record | None:
     start = offset + _HEAD.size + CHECK_BYTES
     body = data[start : start + head.body_bytes]
     try:
-        content = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
-            body, head.raw, head.nonce, key
-        )
-    except CryptoError:
+        return Record(head.index, unseal(key, head.nonce, body, head.raw))
+    except UnsealError:
         return None
-    return Record(head.index, content)
 
 
 def _is_torn(data: bytes, offset: int, head: _Head | None) -> bool:

@@ -1,8 +1,9 @@
 """Evidence files, taken from where the worker has them and kept sealed under random names.
 
 A file is read once: hashed, sealed, synced, and only then given its name; the original is never
-touched. Memory holds one piece at a time. Reading returns the bytes that were sealed or raises; what
-is wrong is named by file and piece. Names on disk say nothing about what the worker called a file.
+touched. Memory holds one piece at a time. Reading returns the bytes that were sealed or raises;
+what is wrong is named by file and piece. Names on disk say nothing about what the worker called a
+file.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -81,7 +82,10 @@ def no_progress(bytes_done: int, bytes_total: int) -> None:
 
 
 class SealedFolder:
-    """The folder of sealed evidence files of one profile."""
+    """The folder of sealed evidence files of one profile.
+
+    Beside the errors that are named, every operation raises StorageError if the disk refuses.
+    """
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The file that a worker points at: what it is, whether it is finished, and its bytes, once.
 
-The file belongs to the worker and may be written to at any moment. What is read must be one state of
-it, so the state is looked at before, and again after the last byte.
+The file belongs to the worker and may be written to at any moment. What is read must be one state
+of it, so the state is looked at before, and again after the last byte.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class SourceFile:
         return self._state.size_bytes
 
     def pieces(self) -> Iterator[bytes]:
-        """Read the file in pieces of the sealed size. Raises SourceError if it changes meanwhile."""
+        """Read the file in pieces of the sealed size. Raises SourceError if it changes."""
         step = self._settings.sealed_piece_bytes
         for offset in range(0, self.size_bytes, step):
             wanted = min(step, self.size_bytes - offset)

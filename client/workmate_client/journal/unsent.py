@@ -1,7 +1,7 @@
 """The unsent log: every pending command once more, outside the database, for the day that breaks.
 
-A record is on disk when `append` returns. Whatever happens to the file, every record whose bytes are
-whole is read back, and what is not is reported with its place. Two processes may write at once.
+A record is on disk when `append` returns. Whatever happens to the file, every record whose bytes
+are whole is read back, and what is not is reported with its place. Two processes may write at once.
 """
 
 import contextlib
@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from workmate_client.config import Settings
 from workmate_client.errors import DeviceError
-from workmate_client.journal.records import NONCE_BYTES, Damage, Scan, scan_log, seal_record
+from workmate_client.journal.aead import NONCE_BYTES
+from workmate_client.journal.records import Damage, Scan, scan_log, seal_record
 from workmate_client.ports import Files, FileState, Random, StorageError
 
 
@@ -23,7 +24,7 @@ class RecordTooLargeError(DeviceError):
 
 
 class UnsentContents(Struct, frozen=True):
-    """What the log holds: readable records in the order of their appends, and what could not be read.
+    """What the log holds: readable records in the order of their appends, and its damage.
 
     `lost_indexes` are the positions, counted from 0 since the last rewrite, of which no record was
     found although later ones were.
@@ -40,7 +41,7 @@ class UnsentContents(Struct, frozen=True):
 
 
 class RewriteReport(Struct, frozen=True):
-    """What a rewrite did: records kept and dropped; where the damaged log was put aside, if it was."""
+    """What a rewrite did: records kept and dropped, and where a damaged log was put aside."""
 
     kept: int
     dropped: int

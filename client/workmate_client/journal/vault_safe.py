@@ -1,7 +1,7 @@
 """The keys in a file, sealed under a passphrase.
 
-Argon2id (RFC 9106) makes a key of the passphrase, XChaCha20-Poly1305 seals the secrets under it. The
-file carries its parameters, so that they can be raised later, and a check over everything that
+Argon2id (RFC 9106) makes a key of the passphrase, XChaCha20-Poly1305 seals the secrets under it.
+The file carries its parameters, so that they can be raised later, and a check over everything that
 tells damage from a wrong passphrase. It is written at once or not at all, also when the passphrase
 changes: at any moment exactly one passphrase opens it.
 """
@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-import nacl.bindings
-from nacl import pwhash
-from nacl.exceptions import CryptoError
+from nacl.pwhash import argon2id
 
 from workmate_client.config import Settings
+from workmate_client.journal.aead import NONCE_BYTES, UnsealError, seal, unseal
 from workmate_client.journal.keys import (
     KEY_BYTES,
     KeysExistError,
@@ -32,7 +31,6 @@ from workmate_client.ports import Files, Random, StorageError
 from workmate_shared.kernel.hashing import blake3_hex
 from workmate_shared.wire.binary import from_base64, to_base64
 
-NONCE_BYTES = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 CHECK_DOMAIN = "workmate.vault.v1"
 
 PassphraseSource = Callable[[], str]
@@ -66,7 +64,7 @@ def _stretched(passphrase: str, head: _Head) -> bytes:
     password = unicodedata.normalize("NFC", passphrase).encode()
     salt = from_base64(head.salt)
     try:
-        return pwhash.argon2id.kdf(KEY_BYTES, password, salt, head.ops_limit, head.memory_bytes)
+        return argon2id.kdf(KEY_BYTES, password, salt, head.ops_limit, head.memory_bytes)
     except RuntimeError as error:
         raise VaultMemoryError(f"{head.memory_bytes} bytes are needed") from error
 
@@ -100,13 +98,13 @@ class VaultSafe:
         vault = self._read()
         key = _stretched(self._passphrase_source(), vault.head)
         try:
-            secrets = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+            secrets = unseal(
+                key,
+                from_base64(vault.nonce),
                 from_base64(vault.sealed),
                 msgspec.json.encode(vault.head),
-                from_base64(vault.nonce),
-                key,
             )
-        except CryptoError as error:
+        except UnsealError as error:
             raise WrongPassphraseError("the vault does not open under this passphrase") from error
         return ProfileKeys.from_bytes(secrets)
 
@@ -142,12 +140,11 @@ class VaultSafe:
             kdf="argon2id13",
             ops_limit=self._settings.vault_ops_limit,
             memory_bytes=self._settings.vault_memory_bytes,
-            salt=to_base64(self._random.token_bytes(pwhash.argon2id.SALTBYTES)),
+            salt=to_base64(self._random.token_bytes(argon2id.SALTBYTES)),
         )
         nonce = self._random.token_bytes(NONCE_BYTES)
-        sealed = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
-            keys.to_bytes(), msgspec.json.encode(head), nonce, _stretched(passphrase, head)
-        )
+        key = _stretched(passphrase, head)
+        sealed = seal(key, nonce, keys.to_bytes(), msgspec.json.encode(head))
         check = _check(head, nonce, sealed)
         return msgspec.json.encode(_Vault(head, to_base64(nonce), to_base64(sealed), check))
 
@@ -160,16 +157,17 @@ class VaultSafe:
             raise
         try:
             vault = msgspec.json.decode(raw, type=_Vault)
-            nonce, sealed = from_base64(vault.nonce), from_base64(vault.sealed)
+            salt, nonce, sealed = map(from_base64, (vault.head.salt, vault.nonce, vault.sealed))
         except ValueError as error:
             raise VaultDamagedError(f"{self._path} cannot be read") from error
         # One spelling only: what was changed and still reads the same was changed all the same.
         if msgspec.json.encode(vault) != raw or vault.check != _check(vault.head, nonce, sealed):
             raise VaultDamagedError(f"{self._path} was changed")
-        head = vault.head
-        if (
-            head.ops_limit > self._settings.vault_ops_ceiling
-            or head.memory_bytes > self._settings.vault_memory_ceiling_bytes
+        head, limits = vault.head, self._settings
+        if not (
+            argon2id.OPSLIMIT_MIN <= head.ops_limit <= limits.vault_ops_ceiling
+            and argon2id.MEMLIMIT_MIN <= head.memory_bytes <= limits.vault_memory_ceiling_bytes
+            and (len(salt), len(nonce)) == (argon2id.SALTBYTES, NONCE_BYTES)
         ):
-            raise VaultDamagedError(f"{self._path} asks for more memory or time than any vault")
+            raise VaultDamagedError(f"{self._path} asks for what no vault of ours does")
         return vault

@@ -220,6 +220,9 @@ def _write(descriptor: int, chunk: bytes, offset: int) -> None:
 
 
 def _names(folder: Path) -> Iterator[str]:
-    if folder.is_dir():
-        with os.scandir(folder) as entries:
-            yield from (entry.name for entry in entries if not entry.name.startswith("."))
+    try:
+        entries = os.scandir(folder)
+    except FileNotFoundError:
+        return
+    with entries:
+        yield from (entry.name for entry in entries if not entry.name.startswith("."))

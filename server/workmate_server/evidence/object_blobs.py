@@ -107,13 +107,7 @@ class ObjectBlobStore:
                     for _ in content:
                         pass
                 else:
-                    obstore.put(
-                        self._store,
-                        target,
-                        content,
-                        chunk_size=_PART_BYTES,
-                        max_concurrency=_PARTS_AT_ONCE,
-                    )
+                    self._store_blob(target, content)
         except HashMismatchError:
             self.discard(upload_id)
             raise
@@ -122,20 +116,21 @@ class ObjectBlobStore:
 
     def discard(self, upload_id: str) -> None:
         """Delete the start marker, which ends the upload, and then the pieces."""
-        paths = self._list(upload_path(upload_id))
-        marker = f"{upload_path(upload_id)}/{_START}"
+        paths = {path for path, _ in self._list(upload_path(upload_id))}
+        marker = {f"{upload_path(upload_id)}/{_START}"}
         with _store_errors():
-            if marker in paths:
-                obstore.delete(self._store, marker)
-                del paths[marker]
-            if paths:
-                obstore.delete(self._store, list(paths))
+            for ending in (paths & marker, paths - marker):
+                if ending:
+                    obstore.delete(self._store, list(ending))
 
     def iterate_uploads(self) -> Iterator[str]:
-        """List what stands below the prefix of uploads."""
-        with _store_errors():
-            found = obstore.list_with_delimiter(self._store, f"{UPLOADS}/")
-        yield from (prefix.rpartition("/")[2] for prefix in found["common_prefixes"])
+        """List all markers and pieces, also those that a crash left without their marker."""
+        seen: set[str] = set()
+        for path, _ in self._list(UPLOADS):
+            upload_id = path.split("/")[-2]
+            if upload_id not in seen:
+                seen.add(upload_id)
+                yield upload_id
 
     def open_range(
         self, tenant_id: str, blob_hash: str, start: int = 0, stop: int | None = None
@@ -165,19 +160,18 @@ class ObjectBlobStore:
 
     def iterate(self, tenant_id: str) -> Iterator[str]:
         """List the tenant's prefix, page by page."""
-        with _store_errors():
-            for page in obstore.list(self._store, f"{tenant_path(tenant_id)}/"):
-                names = (entry["path"].rpartition("/")[2] for entry in page)
-                yield from filter(is_hash, names)
+        names = (path.rpartition("/")[2] for path, _ in self._list(tenant_path(tenant_id)))
+        yield from filter(is_hash, names)
 
-    def _list(self, prefix: str) -> dict[str, int]:
+    def _list(self, prefix: str) -> Iterator[tuple[str, int]]:
+        """Yield path and size of everything below a prefix."""
         with _store_errors():
-            entries = obstore.list(self._store, f"{prefix}/").collect()
-            return {entry["path"]: entry["size"] for entry in entries}
+            for page in obstore.list(self._store, f"{prefix}/"):
+                yield from ((entry["path"], entry["size"]) for entry in page)
 
     def _pieces(self, upload_id: str) -> list[tuple[str, int]] | None:
         """Return path and size of the pieces that join from offset 0 on; None without a start."""
-        sizes = self._list(upload_path(upload_id))
+        sizes = dict(self._list(upload_path(upload_id)))
         if f"{upload_path(upload_id)}/{_START}" not in sizes:
             return None
         pieces: list[tuple[str, int]] = []
@@ -203,6 +197,14 @@ class ObjectBlobStore:
                 yield chunk
         if hasher.hexdigest() != expected_hash:
             raise HashMismatchError(expected_hash, hasher.hexdigest())
+
+    def _store_blob(self, path: str, content: Iterator[bytes]) -> None:
+        # Left by an exception, the writer aborts and drops its parts.
+        with obstore.open_writer(
+            self._store, path, buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+        ) as writer:
+            for chunk in content:
+                writer.write(chunk)
 
     def _read(self, path: str, start: int, stop: int) -> Iterator[bytes]:
         with _store_errors():

@@ -33,7 +33,7 @@ _SENTENCES: dict[str, str] = {
     "self_approval": "{actor} submitted proof {manifest_id}, or it was submitted on their behalf.",
     "validation_not_automatic": "The policy wants a supervisor to decide proof {manifest_id}.",
     "observation_not_allowed": "Role {role} may not record an observation of kind {kind}.",
-    "worker_not_eligible": "{worker_id} cannot take the task: {reason} {missing}.",
+    "worker_not_eligible": "{worker_id} cannot take the task: {reason}.",
     "proof_policy_unmet": "Proof {manifest_id} does not meet the policy: {findings}.",
     "manifest_unknown": "The task has no proof {manifest_id}.",
     "policy_locked": "The proof policy cannot change in state {state}.",

@@ -20,7 +20,7 @@ from workmate_shared.kernel.decision import (
     refuse,
 )
 from workmate_shared.kernel.ids import event_id_for
-from workmate_shared.kernel.table import Relation, Repeat, Role, Row, Table
+from workmate_shared.kernel.table import Role, Row, Table
 
 
 class PrincipalFacts(Struct, frozen=True):
@@ -52,9 +52,10 @@ class Context(Struct, frozen=True, kw_only=True):
     """Every fact from outside the aggregate that a decision reads.
 
     `after_outcome` is None for an `after` that has not arrived, else how it ended. `ancestors` are
-    the actor's own commands that can be reached by following `after` back from this one. `manifest`
-    is the decoded manifest that the command carries or names, `opened` the opened value of each
-    commitment, `principals` everybody whom the command names.
+    the actor's own commands that can be reached by following `after` back from this one, and `since`
+    every event above the expected version. `manifest` is the decoded manifest that the command
+    carries or names, `opened` the opened value of each commitment, `principals` everybody whom the
+    command names.
     """
 
     now: str
@@ -98,20 +99,21 @@ C = TypeVar("C", bound=Command)
 class Lifecycle(Struct, frozen=True):
     """What one kind of aggregate adds to the kernel: its table and its own questions.
 
-    `sees(state, command)`: may this actor see it, or did he once hold it. `been_there(state,
-    command, row)`: the semantic repeat of the row. `authority`: check 8. `guard`: check 10.
-    `make_events`: the events of an accepted command. `salvage(state, command, context, code)`: the
-    annotations that a refusal with this code carries. `known(state)`: public facts of the state for
-    an outcome's details. `exists_code` and `exists_details`: a creation that meets other content.
+    `sees(state, command, facts)`: may this actor, of whom the facts are known, see it, or did he
+    once hold it. `been_there(state, command, row)`: the semantic repeat of the row. `authority`:
+    check 8. `guard`: check 10. `make_events`: the events of an accepted command. `salvage(state,
+    command, context, code)`: the annotations that a refusal with this code carries, or the refusal
+    that answers in its place. `exists_code` and `exists_details`: a creation that meets other
+    content.
     """
 
     table: Table
-    sees: Callable[[Any, Any], bool]
+    sees: Callable[[Any, Any, PrincipalFacts], bool]
     been_there: Callable[[Any, Any, Row], bool]
     authority: Callable[[Any, Any, Row], Refusal | None]
     guard: Callable[[Any, Any, Context], Refusal | None]
     make_events: Callable[[Any, Any, Context], tuple[Event, ...]]
-    salvage: Callable[[Any, Any, Context, str], tuple[Event, ...]]
+    salvage: Callable[[Any, Any, Context, str], tuple[Event, ...] | Refusal]
     exists_code: str
     exists_details: Callable[[Any, Any], Details]
 
@@ -123,7 +125,7 @@ class Lifecycle(Struct, frozen=True):
         row = self.table.row(command.name)
         if row.creates:
             return self._decide_creation(state, command, context, row)
-        if state is None or not self.sees(state, command):
+        if state is None or not self.sees(state, command, context.actor):
             return refuse(Refusal("not_found"))
         refusal = _check_role(command, context, row)
         if refusal is None:
@@ -197,14 +199,10 @@ def _check_chain(command: Command, context: Context) -> Refusal | None:
         return None
     if context.after_outcome is None:
         return Refusal("blocked_by", {"after": command.after}, blocked_by=command.after)
-    return Refusal(
-        "chain_broken", {"after": command.after, "after_outcome": context.after_outcome}
-    )
+    return Refusal("chain_broken", {"after": command.after, "after_outcome": context.after_outcome})
 
 
-def _check_version(
-    state: State, command: Command, context: Context, row: Row
-) -> Refusal | None:
+def _check_version(state: State, command: Command, context: Context, row: Row) -> Refusal | None:
     expected = command.expected_version
     if row.annotates:
         return None
@@ -216,12 +214,12 @@ def _check_version(
         return Refusal("history_lost" if older else "version_ahead", facts)
     if expected >= state.changed_version:
         return None
-    own = all(
-        event.principal_id == command.actor.id and event.command_id in context.ancestors
-        for event in context.since
-        if event.version > expected and not event.annotates
-    )
-    return None if own else Refusal("version_conflict", facts)
+    changes = [e for e in context.since if e.version > expected and not e.annotates]
+    if any(e.version == state.changed_version for e in changes) and all(
+        e.principal_id == command.actor.id and e.command_id in context.ancestors for e in changes
+    ):
+        return None
+    return Refusal("version_conflict", facts)
 
 
 def _check_state(state: State, command: Command, row: Row) -> Refusal | None:
@@ -240,9 +238,7 @@ def stamp(command: Command, context: Context, version: int, index: int = 0) -> d
     """
     return {
         "schema_version": 1,
-        "event_id": event_id_for(
-            command.tenant_id, command.actor.id, command.command_id, index
-        ),
+        "event_id": event_id_for(command.tenant_id, command.actor.id, command.command_id, index),
         "tenant_id": command.tenant_id,
         "aggregate_id": command.aggregate_id,
         "aggregate_version": version + 1 + index,
@@ -253,17 +249,3 @@ def stamp(command: Command, context: Context, version: int, index: int = 0) -> d
         "clock_doubtful": command.clock_doubtful(context.now),
         "on_behalf_of": command.override.on_behalf_of if command.override else None,
     }
-
-
-__all__ = [
-    "Blob",
-    "Context",
-    "EventRef",
-    "Lifecycle",
-    "PrincipalFacts",
-    "Relation",
-    "Repeat",
-    "State",
-    "refuse_with",
-    "stamp",
-]

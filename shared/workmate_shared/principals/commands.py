@@ -40,13 +40,13 @@ class _Credential(
     credential_id: Identifier
 
 
-class DeviceKey(_Credential, tag="device", kw_only=True):
+class DeviceKey(_Credential, frozen=True, tag="device", kw_only=True):
     """The key that one device signs with; the credential's id is the device's id."""
 
     public_key: PublicKeyHex
 
 
-class AccessToken(_Credential, tag="token", kw_only=True):
+class AccessToken(_Credential, frozen=True, tag="token", kw_only=True):
     """The hash of a bearer token, the roles that it may use, and until when."""
 
     token_hash: HashHex
@@ -58,14 +58,18 @@ class AccessToken(_Credential, tag="token", kw_only=True):
         check_instant(self.expires_at)
 
 
-class EnrolmentCode(_Credential, tag="enrolment_code", kw_only=True):
+class EnrolmentCode(_Credential, frozen=True, tag="enrolment_code", kw_only=True):
     """The hash of a one-time code, usable until it expires."""
 
     code_hash: HashHex
     expires_at: Instant
 
+    def __post_init__(self) -> None:
+        """Refuse an instant that no calendar has."""
+        check_instant(self.expires_at)
 
-class LogKey(_Credential, tag="log_key", kw_only=True):
+
+class LogKey(_Credential, frozen=True, tag="log_key", kw_only=True):
     """A key that signs the log's batch headers; the credential's id is the key's id."""
 
     public_key: PublicKeyHex
@@ -74,7 +78,7 @@ class LogKey(_Credential, tag="log_key", kw_only=True):
 Credential = DeviceKey | AccessToken | EnrolmentCode | LogKey
 
 
-class CreatePrincipal(Command, tag="create_principal", kw_only=True):
+class CreatePrincipal(Command, frozen=True, tag="create_principal", kw_only=True):
     """Create a person or a service; the display name is personal."""
 
     kind: Kind
@@ -83,7 +87,7 @@ class CreatePrincipal(Command, tag="create_principal", kw_only=True):
     domains: Names = ()
 
 
-class ChangePrincipal(Command, tag="change_principal", kw_only=True):
+class ChangePrincipal(Command, frozen=True, tag="change_principal", kw_only=True):
     """Change what is present; lists are replaced whole."""
 
     roles: Roles | UnsetType = UNSET
@@ -91,30 +95,36 @@ class ChangePrincipal(Command, tag="change_principal", kw_only=True):
     domains: Names | UnsetType = UNSET
     away: bool | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        """Refuse a change that changes nothing."""
+        super().__post_init__()
+        if self.personal is None and not self.changes():
+            raise ValueError("change_principal needs something to change")
+
     def changes(self) -> dict[str, object]:
         """Return the public fields that are present, by name."""
         fields = {name: getattr(self, name) for name in ("roles", "skills", "domains", "away")}
         return {name: value for name, value in fields.items() if value is not UNSET}
 
 
-class DeactivatePrincipal(Command, tag="deactivate_principal", kw_only=True):
+class DeactivatePrincipal(Command, frozen=True, tag="deactivate_principal", kw_only=True):
     """The principal may no longer act."""
 
 
-class AddCredential(Command, tag="add_credential", kw_only=True):
+class AddCredential(Command, frozen=True, tag="add_credential", kw_only=True):
     """Add a token, an enrolment code or a key."""
 
     credential: Credential
 
 
-class RevokeCredential(Command, tag="revoke_credential", kw_only=True):
+class RevokeCredential(Command, frozen=True, tag="revoke_credential", kw_only=True):
     """End a credential; `wipe` asks a device to remove its data after its queue was offered."""
 
     credential_id: Identifier
     wipe: bool = False
 
 
-class Enrol(Command, tag="enrol", kw_only=True):
+class Enrol(Command, frozen=True, tag="enrol", kw_only=True):
     """A device's first command: its public key and the server key that it pinned.
 
     `command_id` is the hash of the one-time code, the device's id that of the actor.

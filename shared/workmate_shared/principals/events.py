@@ -7,7 +7,7 @@ from workmate_shared.kernel.ids import HashHex, Identifier
 from workmate_shared.principals.commands import Credential, Kind, Names, Roles
 
 
-class PrincipalCreated(Event, tag="principal.created", kw_only=True):
+class PrincipalCreated(Event, frozen=True, tag="principal.created", kw_only=True):
     """A person or a service became known."""
 
     fingerprint: HashHex
@@ -17,7 +17,7 @@ class PrincipalCreated(Event, tag="principal.created", kw_only=True):
     domains: Names = ()
 
 
-class PrincipalChanged(Event, tag="principal.changed", kw_only=True):
+class PrincipalChanged(Event, frozen=True, tag="principal.changed", kw_only=True):
     """What it may do or can do changed; only what changed is present."""
 
     roles: Roles | UnsetType = UNSET
@@ -26,17 +26,17 @@ class PrincipalChanged(Event, tag="principal.changed", kw_only=True):
     away: bool | UnsetType = UNSET
 
 
-class PrincipalDeactivated(Event, tag="principal.deactivated", kw_only=True):
+class PrincipalDeactivated(Event, frozen=True, tag="principal.deactivated", kw_only=True):
     """It may no longer act."""
 
 
-class CredentialAdded(Event, tag="credential.added", kw_only=True):
+class CredentialAdded(Event, frozen=True, tag="credential.added", kw_only=True):
     """It can show who it is in one more way."""
 
     credential: Credential
 
 
-class CredentialRevoked(Event, tag="credential.revoked", kw_only=True):
+class CredentialRevoked(Event, frozen=True, tag="credential.revoked", kw_only=True):
     """It can no longer show who it is in this way."""
 
     credential_id: Identifier
@@ -44,10 +44,6 @@ class CredentialRevoked(Event, tag="credential.revoked", kw_only=True):
 
 
 PrincipalEvent = (
-    PrincipalCreated
-    | PrincipalChanged
-    | PrincipalDeactivated
-    | CredentialAdded
-    | CredentialRevoked
+    PrincipalCreated | PrincipalChanged | PrincipalDeactivated | CredentialAdded | CredentialRevoked
 )
 """Every event of a principal, told apart by `type`."""

@@ -37,7 +37,7 @@ class Window(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("the window ends before it starts")
 
 
-class CreateTask(Command, tag="create_task", kw_only=True):
+class CreateTask(Command, frozen=True, tag="create_task", kw_only=True):
     """Create the task of one upstream job."""
 
     source: Identifier
@@ -55,29 +55,29 @@ class CreateTask(Command, tag="create_task", kw_only=True):
         check_instant(self.due_at)
 
 
-class Assign(Command, tag="assign", kw_only=True):
+class Assign(Command, frozen=True, tag="assign", kw_only=True):
     """Give the task to a worker; the reason for the choice is personal."""
 
     worker_id: Identifier
     personal: Commitment
 
 
-class Accept(Command, tag="accept", kw_only=True):
+class Accept(Command, frozen=True, tag="accept", kw_only=True):
     """The assignee takes the task on."""
 
 
-class Decline(Command, tag="decline", kw_only=True):
+class Decline(Command, frozen=True, tag="decline", kw_only=True):
     """The assignee gives the task back, with a reason code and a personal reason."""
 
     reason_code: Literal["nobody_home", "unsafe", "no_parts", "not_my_skill", "other"]
     personal: Commitment
 
 
-class StartTravel(Command, tag="start_travel", kw_only=True):
+class StartTravel(Command, frozen=True, tag="start_travel", kw_only=True):
     """The assignee sets out."""
 
 
-class Arrive(Command, tag="arrive", kw_only=True):
+class Arrive(Command, frozen=True, tag="arrive", kw_only=True):
     """The assignee is there: a fix in the position, or why there is none."""
 
     evidence: Hashes = ()
@@ -90,7 +90,7 @@ class Arrive(Command, tag="arrive", kw_only=True):
             raise ValueError("arrive needs either a position or a no_fix_reason")
 
 
-class _CarriesManifest(Command, kw_only=True):
+class _CarriesManifest(Command, frozen=True, kw_only=True):
     manifest: ManifestBase64 | None = None
     content_hash: HashHex | None = None
 
@@ -101,7 +101,7 @@ class _CarriesManifest(Command, kw_only=True):
             raise ValueError("manifest and content_hash come together")
 
 
-class SubmitProof(_CarriesManifest, tag="submit_proof", kw_only=True):
+class SubmitProof(_CarriesManifest, frozen=True, tag="submit_proof", kw_only=True):
     """Submit a manifest, or take over the handed-over one named by `manifest_id`."""
 
     manifest_id: Identifier | None = None
@@ -113,31 +113,31 @@ class SubmitProof(_CarriesManifest, tag="submit_proof", kw_only=True):
             raise ValueError("submit_proof needs either a manifest or a manifest_id")
 
 
-class ApproveProof(Command, tag="approve_proof", kw_only=True):
+class ApproveProof(Command, frozen=True, tag="approve_proof", kw_only=True):
     """Complete the task on the proof named."""
 
     manifest_id: Identifier
 
 
-class RejectProof(Command, tag="reject_proof", kw_only=True):
+class RejectProof(Command, frozen=True, tag="reject_proof", kw_only=True):
     """Send the proof named back, with a personal reason."""
 
     manifest_id: Identifier
     personal: Commitment
 
 
-class Release(Command, tag="release", kw_only=True):
+class Release(Command, frozen=True, tag="release", kw_only=True):
     """Take the task from its assignee, with a personal reason."""
 
     personal: Commitment
 
 
-class Amend(Command, tag="amend", kw_only=True):
+class Amend(Command, frozen=True, tag="amend", kw_only=True):
     """Change what the task says; only what is present changes, null takes a value away."""
 
     priority: Priority | UnsetType = UNSET
-    due_at: Instant | None | UnsetType = UNSET
-    window: Window | None | UnsetType = UNSET
+    due_at: Instant | UnsetType | None = UNSET
+    window: Window | UnsetType | None = UNSET
     required_skills: Skills | UnsetType = UNSET
     pinned_articles: Articles | UnsetType = UNSET
     proof_policy: ProofPolicy | UnsetType = UNSET
@@ -167,7 +167,7 @@ AMENDABLE = (
 """The public fields that `amend` may change."""
 
 
-class Cancel(Command, tag="cancel", kw_only=True):
+class Cancel(Command, frozen=True, tag="cancel", kw_only=True):
     """End the task without completion, with a personal reason."""
 
     personal: Commitment
@@ -188,7 +188,7 @@ class _Reading(
         check_instant(self.at)
 
 
-class Eta(_Reading, tag="eta", kw_only=True):
+class Eta(_Reading, frozen=True, tag="eta", kw_only=True):
     """When the worker expects to arrive."""
 
     arrive_at: Instant
@@ -199,28 +199,28 @@ class Eta(_Reading, tag="eta", kw_only=True):
         check_instant(self.arrive_at)
 
 
-class PositionReading(_Reading, tag="position", kw_only=True):
+class PositionReading(_Reading, frozen=True, tag="position", kw_only=True):
     """That a fix was taken; the fix itself lies in the position."""
 
 
-class RouteDeviation(_Reading, tag="route_deviation", kw_only=True):
+class RouteDeviation(_Reading, frozen=True, tag="route_deviation", kw_only=True):
     """How far off the route, in metres."""
 
     metres: Annotated[int, Meta(ge=0, le=10**8)]
 
 
-class Note(_Reading, tag="note", kw_only=True):
+class Note(_Reading, frozen=True, tag="note", kw_only=True):
     """That a note was made; its text is personal."""
 
 
-class Finding(_Reading, tag="finding", kw_only=True):
+class Finding(_Reading, frozen=True, tag="finding", kw_only=True):
     """Something that automatic validation noticed about files."""
 
     code: Identifier
     hashes: Hashes = ()
 
 
-class Purge(_Reading, tag="purge", kw_only=True):
+class Purge(_Reading, frozen=True, tag="purge", kw_only=True):
     """What was purged under which rule: hashes of files and commitments of values."""
 
     rule: Identifier
@@ -228,18 +228,28 @@ class Purge(_Reading, tag="purge", kw_only=True):
     commitments: Hashes = ()
 
 
-class SlaRisk(_Reading, tag="sla_risk", kw_only=True):
+class SlaRisk(_Reading, frozen=True, tag="sla_risk", kw_only=True):
     """The deadline is near, or no longer near."""
 
     due_at: Instant
     withdrawn: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse instants that no calendar has."""
+        super().__post_init__()
+        check_instant(self.due_at)
 
-class SlaBreach(_Reading, tag="sla_breach", kw_only=True):
+
+class SlaBreach(_Reading, frozen=True, tag="sla_breach", kw_only=True):
     """The deadline has passed, or a late report showed that it had been kept."""
 
     due_at: Instant
     withdrawn: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse instants that no calendar has."""
+        super().__post_init__()
+        check_instant(self.due_at)
 
 
 Reading = Eta | PositionReading | RouteDeviation | Note | Finding | Purge | SlaRisk | SlaBreach
@@ -252,26 +262,26 @@ def reading_kind(reading: Reading) -> str:
     return str(reading.__struct_config__.tag)
 
 
-class Observe(Command, tag="observe", kw_only=True):
+class Observe(Command, frozen=True, tag="observe", kw_only=True):
     """Record readings about the task; moves nothing."""
 
     readings: Annotated[tuple[Reading, ...], Meta(min_length=1, max_length=500)]
 
 
-class StoreEvidence(Command, tag="store_evidence", kw_only=True):
+class StoreEvidence(Command, frozen=True, tag="store_evidence", kw_only=True):
     """Say that the uploads of these files have ended."""
 
     hashes: Annotated[tuple[HashHex, ...], Meta(min_length=1, max_length=EVIDENCE_MAX)]
 
 
-class HandOver(_CarriesManifest, tag="hand_over", kw_only=True):
+class HandOver(_CarriesManifest, frozen=True, tag="hand_over", kw_only=True):
     """Give a manifest to the office to look at."""
 
     manifest: ManifestBase64
     content_hash: HashHex
 
 
-class DismissHandover(Command, tag="dismiss_handover", kw_only=True):
+class DismissHandover(Command, frozen=True, tag="dismiss_handover", kw_only=True):
     """End a hand-over without using it, with a personal reason."""
 
     manifest_id: Identifier

@@ -23,7 +23,7 @@ from workmate_shared.tasks.commands import (
 from workmate_shared.tasks.policy import ProofPolicy, ShortText
 
 
-class TaskCreated(Event, tag="task.created", kw_only=True):
+class TaskCreated(Event, frozen=True, tag="task.created", kw_only=True):
     """A job became a task."""
 
     fingerprint: HashHex
@@ -38,18 +38,18 @@ class TaskCreated(Event, tag="task.created", kw_only=True):
     policy_version: HashHex
 
 
-class TaskAssigned(Event, tag="task.assigned", kw_only=True):
+class TaskAssigned(Event, frozen=True, tag="task.assigned", kw_only=True):
     """The task was given to a worker."""
 
     worker_id: Identifier
     personal: Commitment
 
 
-class TaskAccepted(Event, tag="task.accepted", kw_only=True):
+class TaskAccepted(Event, frozen=True, tag="task.accepted", kw_only=True):
     """The assignee took it on."""
 
 
-class TaskDeclined(Event, tag="task.declined", kw_only=True):
+class TaskDeclined(Event, frozen=True, tag="task.declined", kw_only=True):
     """The assignee gave it back."""
 
     worker_id: Identifier
@@ -57,18 +57,18 @@ class TaskDeclined(Event, tag="task.declined", kw_only=True):
     personal: Commitment
 
 
-class TaskEnRoute(Event, tag="task.en_route", kw_only=True):
+class TaskEnRoute(Event, frozen=True, tag="task.en_route", kw_only=True):
     """The assignee set out."""
 
 
-class TaskStarted(Event, tag="task.started", kw_only=True):
+class TaskStarted(Event, frozen=True, tag="task.started", kw_only=True):
     """The assignee arrived and work began."""
 
     evidence: Hashes = ()
     no_fix_reason: ShortText | None = None
 
 
-class ProofSubmitted(Event, tag="task.proof_submitted", kw_only=True):
+class ProofSubmitted(Event, frozen=True, tag="task.proof_submitted", kw_only=True):
     """A proof waits for a decision; `manifest` is there unless it was handed over before."""
 
     manifest_id: Identifier
@@ -77,14 +77,14 @@ class ProofSubmitted(Event, tag="task.proof_submitted", kw_only=True):
     manifest: ManifestBase64 | None = None
 
 
-class TaskCompleted(Event, tag="task.completed", kw_only=True):
+class TaskCompleted(Event, frozen=True, tag="task.completed", kw_only=True):
     """The proof was approved and the task is done."""
 
     manifest_id: Identifier
     content_hash: HashHex
 
 
-class ProofRejected(Event, tag="task.proof_rejected", kw_only=True):
+class ProofRejected(Event, frozen=True, tag="task.proof_rejected", kw_only=True):
     """The proof was sent back; it stays readable."""
 
     manifest_id: Identifier
@@ -93,44 +93,44 @@ class ProofRejected(Event, tag="task.proof_rejected", kw_only=True):
     personal: Commitment
 
 
-class TaskReleased(Event, tag="task.released", kw_only=True):
+class TaskReleased(Event, frozen=True, tag="task.released", kw_only=True):
     """The office took the task from its assignee."""
 
     worker_id: Identifier
     personal: Commitment
 
 
-class TaskAmended(Event, tag="task.amended", kw_only=True):
+class TaskAmended(Event, frozen=True, tag="task.amended", kw_only=True):
     """What the task says was changed; only what changed is present."""
 
     priority: Priority | UnsetType = UNSET
-    due_at: Instant | None | UnsetType = UNSET
-    window: Window | None | UnsetType = UNSET
+    due_at: Instant | UnsetType | None = UNSET
+    window: Window | UnsetType | None = UNSET
     required_skills: Skills | UnsetType = UNSET
     pinned_articles: Articles | UnsetType = UNSET
     proof_policy: ProofPolicy | UnsetType = UNSET
     policy_version: HashHex | UnsetType = UNSET
 
 
-class TaskCancelled(Event, tag="task.cancelled", kw_only=True):
+class TaskCancelled(Event, frozen=True, tag="task.cancelled", kw_only=True):
     """The task ended without completion."""
 
     personal: Commitment
 
 
-class TaskObserved(Event, tag="task.observed", kw_only=True):
+class TaskObserved(Event, frozen=True, tag="task.observed", kw_only=True):
     """Readings about the task; an annotation."""
 
     readings: tuple[Reading, ...]
 
 
-class EvidenceStored(Event, tag="evidence.stored", kw_only=True):
+class EvidenceStored(Event, frozen=True, tag="evidence.stored", kw_only=True):
     """The files named are held and verified; an annotation."""
 
     hashes: Hashes
 
 
-class EvidenceHandedOver(Event, tag="evidence.handed_over", kw_only=True):
+class EvidenceHandedOver(Event, frozen=True, tag="evidence.handed_over", kw_only=True):
     """A manifest waits for the office to look at it; an annotation.
 
     `because` is the code of the refusal that it came with, if any.
@@ -143,7 +143,7 @@ class EvidenceHandedOver(Event, tag="evidence.handed_over", kw_only=True):
     because: Identifier | None = None
 
 
-class EvidenceDismissed(Event, tag="evidence.dismissed", kw_only=True):
+class EvidenceDismissed(Event, frozen=True, tag="evidence.dismissed", kw_only=True):
     """A hand-over was ended without use; an annotation."""
 
     manifest_id: Identifier

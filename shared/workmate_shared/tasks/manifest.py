@@ -38,7 +38,7 @@ class _Item(
     item_id: Identifier
 
 
-class PhotoItem(_Item, tag="photo", kw_only=True):
+class PhotoItem(_Item, frozen=True, tag="photo", kw_only=True):
     """One photo: BLAKE3 and size in bytes of the original file, unchanged since capture."""
 
     slot: Identifier
@@ -52,11 +52,11 @@ class PhotoItem(_Item, tag="photo", kw_only=True):
         check_instant(self.captured_at)
 
 
-class AnswerItem(_Item, tag="answer", kw_only=True):
+class AnswerItem(_Item, frozen=True, tag="answer", kw_only=True):
     """A checklist item that was answered; the answer is a personal value."""
 
 
-class SignatureItem(_Item, tag="signature", kw_only=True):
+class SignatureItem(_Item, frozen=True, tag="signature", kw_only=True):
     """A signature as a drawing, or the recorded refusal to sign."""
 
     signer: Signer
@@ -74,7 +74,7 @@ class SignatureItem(_Item, tag="signature", kw_only=True):
             raise ValueError("a signature has a file, a refusal to sign has none")
 
 
-class ConsentItem(_Item, tag="consent", kw_only=True):
+class ConsentItem(_Item, frozen=True, tag="consent", kw_only=True):
     """The version of the consent text that was agreed to, by the name in the personal value."""
 
     text_version: Identifier
@@ -83,9 +83,7 @@ class ConsentItem(_Item, tag="consent", kw_only=True):
 ManifestItem = PhotoItem | AnswerItem | SignatureItem | ConsentItem
 
 
-class Manifest(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What was gathered for `task_id` by a device that held `task_version` of it."""
 
     manifest_id: Identifier

@@ -4,25 +4,42 @@ A policy is declared at creation and known by the hash of its content, so that t
 always the same policy. Numbers are decimal strings; no rule needs a float.
 """
 
+import re
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from workmate_shared.kernel.hashing import blake3_hex
 from workmate_shared.kernel.ids import Identifier
 
 POLICY_DOMAIN = "workmate.policy.v1"
 
-Decimals = Annotated[str, Meta(pattern=r"^-?[0-9]{1,18}(\.[0-9]{1,18})?$(?!\n)")]
+DECIMAL_PATTERN = r"-?[0-9]{1,18}(\.[0-9]{1,18})?"
+
+Decimals = Annotated[str, Meta(pattern=rf"^{DECIMAL_PATTERN}$(?!\n)")]
 """A decimal number as text, at most 18 digits either side of the point."""
 
 Text = Annotated[str, Meta(max_length=4000)]
 ShortText = Annotated[str, Meta(max_length=500)]
-DateText = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$(?!\n)")]
+DATE_PATTERN = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+DateText = Annotated[str, Meta(pattern=rf"^{DATE_PATTERN}$(?!\n)")]
 RetentionClass = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,63}$(?!\n)")]
 Signer = Literal["worker", "customer"]
+
+
+def is_date(text: str) -> bool:
+    """Whether the text is a day of the calendar in the form `YYYY-MM-DD` (RFC 3339 full-date)."""
+    if re.fullmatch(DATE_PATTERN, text) is None:
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 class _Item(
@@ -38,13 +55,13 @@ class _Item(
     required: bool = False
 
 
-class ConfirmItem(_Item, tag="confirm", kw_only=True):
+class ConfirmItem(_Item, frozen=True, tag="confirm", kw_only=True):
     """A yes or no; `passes` is the answer that passes where only one does."""
 
     passes: bool | None = None
 
 
-class NumberItem(_Item, tag="number", kw_only=True):
+class NumberItem(_Item, frozen=True, tag="number", kw_only=True):
     """A reading in `unit`, between `min` and `max` where they are given, both included."""
 
     unit: ShortText | None = None
@@ -58,7 +75,7 @@ class NumberItem(_Item, tag="number", kw_only=True):
             raise ValueError("min is greater than max")
 
 
-class ChoiceItem(_Item, tag="choice", kw_only=True):
+class ChoiceItem(_Item, frozen=True, tag="choice", kw_only=True):
     """One of `options`."""
 
     options: Annotated[tuple[ShortText, ...], Meta(min_length=1, max_length=100)]
@@ -70,19 +87,24 @@ class ChoiceItem(_Item, tag="choice", kw_only=True):
             raise ValueError("passes is none of the options")
 
 
-class TextItem(_Item, tag="text", kw_only=True):
+class TextItem(_Item, frozen=True, tag="text", kw_only=True):
     """Free text; a required one is not blank."""
 
     passes: Text | None = None
 
 
-class DateItem(_Item, tag="date", kw_only=True):
+class DateItem(_Item, frozen=True, tag="date", kw_only=True):
     """A calendar day without a time, which no zone moves."""
 
     passes: DateText | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse an answer that passes and is no day."""
+        if self.passes is not None and not is_date(self.passes):
+            raise ValueError("passes is no day of the calendar")
 
-class BarcodeItem(_Item, tag="barcode", kw_only=True):
+
+class BarcodeItem(_Item, frozen=True, tag="barcode", kw_only=True):
     """What a scanner or the worker reads off a label."""
 
     passes: ShortText | None = None
@@ -91,9 +113,7 @@ class BarcodeItem(_Item, tag="barcode", kw_only=True):
 ChecklistItem = ConfirmItem | NumberItem | ChoiceItem | TextItem | DateItem | BarcodeItem
 
 
-class PhotoSlot(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class PhotoSlot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """How many photos of what; `max_age_seconds` counts from capture to submission."""
 
     slot: Identifier
@@ -125,6 +145,9 @@ class Retention(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=F
     position: RetentionClass = "operational_90d"
 
 
+_USUAL_RETENTION = Retention()
+
+
 class ProofPolicy(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
@@ -137,7 +160,7 @@ class ProofPolicy(
     geofence_m: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
     geofence_enforce: bool = False
     validation: Literal["supervisor", "automatic"] = "supervisor"
-    retention: Retention = Retention()
+    retention: Retention = _USUAL_RETENTION
 
     def __post_init__(self) -> None:
         """Refuse two items, two slots or two signers under one name."""
@@ -151,5 +174,10 @@ class ProofPolicy(
 
 
 def policy_version(policy: ProofPolicy) -> str:
-    """Return the policy's version: BLAKE3 hex over its JSON with sorted keys, domain-tagged."""
+    """Return the policy's version: BLAKE3 hex over its JSON with sorted keys, domain-tagged.
+
+    What equals its default is left out, whether or not the author wrote it.
+    """
+    if policy.retention == _USUAL_RETENTION:
+        policy = replace(policy, retention=_USUAL_RETENTION)
     return blake3_hex(POLICY_DOMAIN, msgspec.json.encode(policy, order="sorted"))

@@ -5,8 +5,8 @@ returns what a supervisor should see and what blocks nothing: a GPS that lies st
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping
-from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +25,8 @@ from workmate_shared.tasks.manifest import (
 from workmate_shared.tasks.values import Fix, ManifestPersonal, SitePosition
 
 EARTH_RADIUS_M = 6_371_008.8
+
+_DECIMAL = re.compile(p.DECIMAL_PATTERN)
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
@@ -118,7 +120,8 @@ def _judge_answer(item: p.ChecklistItem, answer: bool | str | None) -> Iterator[
         else answer == item.passes
     )
     if not passed:
-        yield Finding("answer_does_not_pass", item.item_id, str(item.passes).lower())
+        wanted = item.passes if isinstance(item.passes, str) else str(item.passes).lower()
+        yield Finding("answer_does_not_pass", item.item_id, wanted)
 
 
 def check_answer(item: p.ChecklistItem, answer: bool | str) -> Finding | None:
@@ -134,10 +137,9 @@ def check_answer(item: p.ChecklistItem, answer: bool | str) -> Finding | None:
         case p.ChoiceItem() if answer not in item.options:
             return Finding("answer_invalid", item.item_id, " or ".join(item.options))
         case p.DateItem():
-            try:
-                date.fromisoformat(answer)
-            except ValueError:
-                return Finding("answer_invalid", item.item_id, "YYYY-MM-DD")
+            return (
+                None if p.is_date(answer) else Finding("answer_invalid", item.item_id, "YYYY-MM-DD")
+            )
     return None
 
 
@@ -147,9 +149,7 @@ def _check_number(item: p.NumberItem, answer: str) -> Finding | None:
         return Finding("answer_invalid", item.item_id, f"a number{unit}")
     number = Decimal(answer)
     low, high = item.min, item.max
-    if (low is not None and number < Decimal(low)) or (
-        high is not None and number > Decimal(high)
-    ):
+    if (low is not None and number < Decimal(low)) or (high is not None and number > Decimal(high)):
         bounds = f"{low or 'any'} to {high or 'any'}{unit}"
         return Finding("answer_out_of_bounds", item.item_id, bounds)
     return None
@@ -157,12 +157,7 @@ def _check_number(item: p.NumberItem, answer: str) -> Finding | None:
 
 def is_decimal(text: str) -> bool:
     """Whether the text is a decimal number of at most 18 digits either side of the point."""
-    sign, whole, point, part = "", *text.partition(".")
-    if whole.startswith("-"):
-        sign, whole = "-", whole[1:]
-    good = whole.isascii() and whole.isdigit() and len(whole) <= 18
-    tail = part.isascii() and part.isdigit() and len(part) <= 18
-    return good and (tail if point else True) and bool(sign or whole)
+    return _DECIMAL.fullmatch(text) is not None
 
 
 def _judge_slot(slot: p.PhotoSlot, photos: list[PhotoItem], facts: Facts) -> Iterator[Finding]:
@@ -181,9 +176,7 @@ def _judge_slot(slot: p.PhotoSlot, photos: list[PhotoItem], facts: Facts) -> Ite
                 yield Finding("photo_too_old", photo.item_id, f"{slot.max_age_seconds} s")
 
 
-def _judge_people(
-    policy: p.ProofPolicy, manifest: Manifest, facts: Facts
-) -> Iterator[Finding]:
+def _judge_people(policy: p.ProofPolicy, manifest: Manifest, facts: Facts) -> Iterator[Finding]:
     signed = {item.signer: item for item in manifest.items if isinstance(item, SignatureItem)}
     for signer in policy.signature:
         item = signed.get(signer)

@@ -1,8 +1,10 @@
 """The field task's transition table.
 
-    unassigned -> assigned -> accepted -> en_route -> in_progress -> proof_pending -> completed
-    any but completed -> cancelled
+unassigned -> assigned -> accepted -> en_route -> in_progress -> proof_pending -> completed
+any but completed -> cancelled
 """
+
+from typing import Any
 
 from workmate_shared.kernel.table import Relation, Repeat, Role, Row, Table
 
@@ -27,14 +29,15 @@ STATES = (
 )
 _ANY = frozenset(STATES)
 _OPEN = _ANY - {COMPLETED, CANCELLED}
-_WORKER = frozenset({Role.WORKER})
 _HOLDER = Relation.HOLDER
 _ASSIGNEE = Relation.ASSIGNEE
 
 
-def _row(command: str, event: str, roles: set[Role], allowed: object, **rest: object) -> Row:
+def _row(
+    command: str, event: str, roles: set[Role], allowed: str | frozenset[str], **rest: Any
+) -> Row:
     states = frozenset({allowed}) if isinstance(allowed, str) else allowed
-    return Row(command=command, event=event, roles=frozenset(roles), allowed_from=states, **rest)  # type: ignore[arg-type]
+    return Row(command=command, event=event, roles=frozenset(roles), allowed_from=states, **rest)
 
 
 TASK_TABLE = Table(

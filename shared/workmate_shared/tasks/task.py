@@ -68,6 +68,13 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return the record of a manifest, or None."""
         return next((m for m in self.manifests if m.manifest_id == manifest_id), None)
 
+    def known_manifest(self, manifest_id: str | None) -> ManifestRecord:
+        """Return the record of a manifest that the task has; raises KeyError for another id."""
+        record = self.manifest(manifest_id)
+        if record is None:
+            raise KeyError(manifest_id)
+        return record
+
     def holds_or_held(self, principal_id: str) -> bool:
         """Whether the principal is or once was the assignee."""
         return principal_id in self.holders
@@ -87,7 +94,7 @@ def evolve(state: Task | None, event: Event) -> Task:
     change = _CHANGES[type(event)](state, event)
     if type(event) not in _ANNOTATIONS:
         change["changed_version"] = event.aggregate_version
-    if change.get("state", state.state) != state.state:
+    if "state" in change:
         change["state_entered_at"] = event.recorded_at
         change.setdefault("visited", (*state.visited, change["state"]))
     return replace(state, version=event.aggregate_version, **change)
@@ -126,10 +133,10 @@ def _assigned(state: Task, event: e.TaskAssigned) -> dict[str, Any]:
 
 
 def _moves_to(name: str) -> Callable[[Task, Any], dict[str, Any]]:
-    return lambda state, event: {"state": name}
+    return lambda _state, _event: {"state": name}
 
 
-def _given_back(state: Task, event: Event) -> dict[str, Any]:
+def _given_back(_state: Task, _event: Event) -> dict[str, Any]:
     return {"state": t.UNASSIGNED, "assignee_id": None, "visited": ()}
 
 
@@ -152,13 +159,9 @@ def _handed_over(state: Task, event: e.EvidenceHandedOver) -> dict[str, Any]:
     return {"manifests": _with(state, _record(state, event, "handed_over"))}
 
 
-def _decided(
-    status: ManifestStatus, moves_to: str | None
-) -> Callable[[Task, Any], dict[str, Any]]:
+def _decided(status: ManifestStatus, moves_to: str | None) -> Callable[[Task, Any], dict[str, Any]]:
     def change(state: Task, event: Any) -> dict[str, Any]:
-        record = state.manifest(event.manifest_id)
-        if record is None:
-            raise ValueError(f"no manifest {event.manifest_id}")
+        record = state.known_manifest(event.manifest_id)
         decided = replace(record, status=status, decided_by=event.actor.id)
         moved = {"state": moves_to} if moves_to else {}
         return {"manifests": _with(state, decided), **moved}
@@ -184,7 +187,7 @@ def _amended(state: Task, event: e.TaskAmended) -> dict[str, Any]:
     return change
 
 
-def _nothing(state: Task, event: Event) -> dict[str, Any]:
+def _nothing(_state: Task, _event: Event) -> dict[str, Any]:
     return {}
 
 
@@ -231,7 +234,5 @@ _CHANGES: dict[type[Event], Callable[[Task, Any], dict[str, Any]]] = {
 }
 
 _ANNOTATIONS = frozenset(
-    kind
-    for kind in _CHANGES
-    if str(kind.__struct_config__.tag) in t.TASK_TABLE.annotation_events()
+    kind for kind in _CHANGES if str(kind.__struct_config__.tag) in t.TASK_TABLE.annotation_events()
 )

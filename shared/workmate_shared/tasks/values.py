@@ -26,7 +26,7 @@ class _Value(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     pass
 
 
-class TaskPersonal(_Value, kw_only=True):
+class TaskPersonal(_Value, frozen=True, kw_only=True):
     """Client, site and instructions of a task; null takes a value away."""
 
     client: ShortText | None = None
@@ -35,31 +35,31 @@ class TaskPersonal(_Value, kw_only=True):
     instructions: Text | None = None
 
 
-class OverridePersonal(_Value, kw_only=True):
+class OverridePersonal(_Value, frozen=True, kw_only=True):
     """Why a supervisor acts for somebody."""
 
     override_reason: Reason | None = None
 
 
-class ReasonPersonal(OverridePersonal, kw_only=True):
+class ReasonPersonal(OverridePersonal, frozen=True, kw_only=True):
     """Why."""
 
     reason: Reason
 
 
-class SelectionPersonal(_Value, kw_only=True):
+class SelectionPersonal(_Value, frozen=True, kw_only=True):
     """Why this worker."""
 
     selection_reason: Reason
 
 
-class NotePersonal(_Value, kw_only=True):
+class NotePersonal(_Value, frozen=True, kw_only=True):
     """What was noticed."""
 
     note: Text
 
 
-class ManifestPersonal(_Value, kw_only=True):
+class ManifestPersonal(_Value, frozen=True, kw_only=True):
     """The answers, the names of signers and the notes of one manifest.
 
     `answers` maps checklist item ids to yes/no or text (numbers as decimal strings, dates as
@@ -71,7 +71,7 @@ class ManifestPersonal(_Value, kw_only=True):
     notes: Text | None = None
 
 
-class SitePosition(_Value, kw_only=True):
+class SitePosition(_Value, frozen=True, kw_only=True):
     """Where the job is: coordinates, a Mappls Pin, or both. A pin is opaque text."""
 
     lat_e7: Latitude | None = None
@@ -86,7 +86,7 @@ class SitePosition(_Value, kw_only=True):
             raise ValueError("a position needs coordinates or a pin")
 
 
-class Fix(_Value, kw_only=True):
+class Fix(_Value, frozen=True, kw_only=True):
     """Where somebody or something was, how well that is known, and from what."""
 
     lat_e7: Latitude

@@ -4,8 +4,6 @@ What fails here is refused without a trace. Whoever calls has verified the signa
 bytes are verified before they are parsed.
 """
 
-import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,15 +11,21 @@ import msgspec
 from msgspec import Struct
 
 from workmate_shared.kernel.command import COMMAND_SCHEMA, Command, Event
-from workmate_shared.tasks.commands import named_hashes
+from workmate_shared.kernel.ids import task_id_for
+from workmate_shared.kernel.table import Row
+from workmate_shared.tasks.commands import CreateTask, named_hashes
 from workmate_shared.tasks.manifest import Manifest, content_hash
 from workmate_shared.tasks.values import Fixes, ManifestPersonal
-from workmate_shared.wire.codec import MalformedError, decode
+from workmate_shared.wire.binary import from_base64
+from workmate_shared.wire.codec import MAX_DETAIL, MalformedError, decode
 from workmate_shared.wire.commitment import Disclosure, DisclosureError, open_disclosure
 from workmate_shared.wire.registry import COMMAND_TYPES, EVENT_TYPES, kind_of_command
 
 MAX_COMMAND_BYTES = 768 * 1024
 """The largest command in bytes; a manifest of the largest size fits."""
+
+NAME_SHOWN = 64
+"""How many characters of an unknown command's name an error repeats."""
 
 Disclosures = Mapping[str, Disclosure]
 
@@ -64,7 +68,8 @@ def decode_command(payload: bytes) -> Command:
         peek = decode(payload, _Peek, max_bytes=MAX_COMMAND_BYTES)
         kind = COMMAND_TYPES.get(peek.type)
         if kind is None or peek.schema_version > COMMAND_SCHEMA:
-            raise MessageError("unknown_schema", "$.type", f"{peek.type} {peek.schema_version}")
+            detail = f"{peek.type[:NAME_SHOWN]} {peek.schema_version}"
+            raise MessageError("unknown_schema", "$.type", detail)
         return msgspec.json.decode(payload, type=kind)
     except MalformedError as error:
         raise MessageError(error.code, error.path, error.detail) from error
@@ -86,6 +91,9 @@ def check_message(command: Command, disclosures: Disclosures, tenant_id: str) ->
     if command.tenant_id != tenant_id:
         raise MessageError("tenant_mismatch", "$.tenant_id")
     kind = kind_of_command(command.name)
+    row = kind.lifecycle.table.row(command.name)
+    if row.creates:
+        _check_creation(command)
     opened: dict[str, Any] = {}
     for field, kinds in (("personal", kind.personal_kinds), ("position", kind.position_kinds)):
         commitment = getattr(command, field)
@@ -94,7 +102,8 @@ def check_message(command: Command, disclosures: Disclosures, tenant_id: str) ->
         if command.name not in kinds:
             raise MessageError("invalid_command", f"$.{field}", "this command has none")
         opened[commitment] = _open(commitment, disclosures, kinds[command.name], f"$.{field}")
-    _check_override(command, opened)
+    if command.override is not None:
+        _check_override(command, opened, row)
     manifest = _read_manifest(command)
     if manifest is not None:
         opened |= open_manifest(manifest, disclosures)
@@ -136,9 +145,21 @@ def decode_value(value: bytes, kind: Any, path: str) -> Any:
         ) from error
 
 
-def _check_override(command: Command, opened: Mapping[str, Any]) -> None:
-    if command.override is None:
-        return
+def _check_creation(command: Command) -> None:
+    """A creation builds on nothing, and the id of a task follows from its job."""
+    if command.expected_version:
+        raise MessageError("invalid_command", "$.expected_version", "a creation expects version 0")
+    if command.after is not None:
+        raise MessageError("invalid_command", "$.after", "a creation builds on nothing")
+    if isinstance(command, CreateTask) and command.aggregate_id != task_id_for(
+        command.tenant_id, command.source, command.external_id
+    ):
+        raise MessageError("invalid_command", "$.aggregate_id", "not the id of this job")
+
+
+def _check_override(command: Command, opened: Mapping[str, Any], row: Row) -> None:
+    if not row.overridable:
+        raise MessageError("invalid_command", "$.override", "nobody can act for another here")
     value = opened.get(command.personal or "")
     if not getattr(value, "override_reason", None):
         raise MessageError("invalid_command", "$.override", "an override needs a reason")
@@ -149,9 +170,9 @@ def _read_manifest(command: Command) -> Manifest | None:
     if text is None:
         return None
     try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise MessageError("invalid_command", "$.manifest", "not base64") from error
+        data = from_base64(text)
+    except ValueError as error:
+        raise MessageError("invalid_command", "$.manifest", "not canonical base64") from error
     if content_hash(data) != getattr(command, "content_hash", None):
         raise MessageError("content_hash_mismatch", "$.content_hash")
     manifest: Manifest = decode_value(data, Manifest, "$.manifest")
@@ -161,7 +182,7 @@ def _read_manifest(command: Command) -> Manifest | None:
 
 
 def _invalid(error: msgspec.ValidationError) -> MessageError:
-    text, _, path = str(error).rpartition(" - at `")
-    if not text:
-        return MessageError("invalid_command", "$", str(error))
-    return MessageError("invalid_command", path.rstrip("`"), text)
+    detail, _, path = str(error).rpartition(" - at `")
+    if not detail:
+        detail, path = path, "$"
+    return MessageError("invalid_command", path.rstrip("`")[:MAX_DETAIL], detail[:MAX_DETAIL])

@@ -1,10 +1,12 @@
 """A process that is killed at any point leaves the old state or the new one, and says which."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from blake3 import blake3
-from support.device import sealed_folder, unsent_log
+
+from support.device import SteppingClock, sealed_folder, unsent_log
 from support.kill_points import (
     CONTENT,
     KEYS,
@@ -15,6 +17,7 @@ from support.kill_points import (
 )
 from workmate_client.journal.files import PosixFiles
 from workmate_client.journal.keys import KeysMissingError, WrongPassphraseError
+from workmate_client.system import SystemClock
 
 
 @pytest.fixture
@@ -50,16 +53,20 @@ def test_a_killed_import_leaves_no_named_file_or_a_whole_one_and_never_touches_t
 
 def test_what_a_killed_import_leaves_can_be_imported_again_and_cleared_away(start: Path) -> None:
     (start / "photo.jpg").write_bytes(CONTENT)
+    next_year = SteppingClock()
+    next_year.wall = SystemClock().now() + timedelta(days=365)
     for _, folder in killed_at_each_point("import", start.parent):
-        evidence = sealed_folder(folder / "evidence")
+        evidence = sealed_folder(folder / "evidence", clock=next_year)
         again = evidence.import_file(folder / "photo.jpg")
         assert b"".join(evidence.open_chunks(again.name)) == CONTENT
+        evidence.remove_unfinished()
+        for name in evidence.inventory([again.name]).unlisted:
+            evidence.remove(name)
+        assert PosixFiles().names(folder / "evidence") == [f"{again.name}.sealed"]
 
 
 @pytest.mark.parametrize("before", [[], [b"first", b"second"]], ids=["no file", "two records"])
-def test_a_killed_append_adds_the_whole_record_or_nothing(
-    start: Path, before: list[bytes]
-) -> None:
+def test_a_killed_append_adds_the_whole_record_or_nothing(start: Path, before: list[bytes]) -> None:
     unsent_log(start).extend(before)
     cases = killed_at_each_point("append", start.parent)
     written = [point for point, _ in cases].index("unsent.write.after")

@@ -1,0 +1,205 @@
+"""The part of the journal that lists captured files, how far each has gone, and drafts.
+
+The file is sealed and durable before its row is written; row and draft are one transaction, so that
+a form never names a file that is not listed. A row is never removed: evidence stays.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from workmate_client.journal.outcome_store import mark_verified
+from workmate_client.journal.parts import JournalError, JournalPart
+from workmate_client.journal.rows import Draft, EvidenceItem
+from workmate_client.journal.tables import DRAFT, EVIDENCE_ITEM
+from workmate_shared.tasks.values import Fix
+
+DraftChange = Callable[[bytes | None], bytes]
+"""Given a draft's content, or None where there is none, returns the new content."""
+
+
+class EvidenceUnknownError(JournalError):
+    """No such file is listed for the task."""
+
+    code = "evidence_unknown"
+
+
+class EvidenceStore(JournalPart):
+    """Evidence rows and drafts."""
+
+    def add_evidence(
+        self,
+        item: EvidenceItem,
+        *,
+        form: str | None = None,
+        change: DraftChange | None = None,
+    ) -> bool:
+        """List a sealed file, and change the draft that names it in the same transaction.
+
+        False if this file (task and hash) is listed already: then the row stays as it is. A row
+        that a recovery had made for this sealed file gives way to it.
+        """
+        with self._database.write() as connection:
+            added = insert_evidence(connection, item)
+            if form is not None and change is not None:
+                _change_draft(connection, item.task_id, form, change, self._now())
+            self._reach("evidence.written")
+        self._reach("evidence.committed")
+        return added
+
+    def evidence(self, task_id: str | None = None) -> tuple[EvidenceItem, ...]:
+        """Return the files of one task, or of all, in the order in which they were added."""
+        chosen = sa.true() if task_id is None else EVIDENCE_ITEM.c.task_id == task_id
+        return self._evidence(chosen)
+
+    def evidence_item(self, task_id: str, content_hash: str) -> EvidenceItem | None:
+        """Return one file of a task, or None."""
+        found = self._evidence(_is_item(task_id, content_hash))
+        return found[0] if found else None
+
+    def evidence_by_hash(self, content_hash: str) -> tuple[EvidenceItem, ...]:
+        """Return the rows of one file, whatever task it was captured for."""
+        return self._evidence(EVIDENCE_ITEM.c.hash == content_hash)
+
+    def _evidence(self, chosen: sa.ColumnElement[bool]) -> tuple[EvidenceItem, ...]:
+        with self._database.read() as connection:
+            statement = sa.select(EVIDENCE_ITEM).where(chosen)
+            rows = connection.execute(statement.order_by(EVIDENCE_ITEM.c.added_order))
+            return tuple(_read_item(dict(row)) for row in rows.mappings())
+
+    def mark_uploaded(
+        self,
+        task_id: str,
+        content_hash: str,
+        uploaded_bytes: int,
+        *,
+        upload_url: str | None = None,
+        done: bool = False,
+    ) -> None:
+        """Note how many bytes the server has acknowledged under which address; `done` ends it.
+
+        Attempts count from 0 again: there was progress. Raises EvidenceUnknownError.
+        """
+        values: dict[str, Any] = {
+            "uploaded_bytes": uploaded_bytes,
+            "upload_url": upload_url,
+            "attempts": 0,
+            "wait_code": None,
+            "next_attempt_at": None,
+            "upload_done_at": self._now() if done else None,
+        }
+        self._update_item(task_id, content_hash, values)
+
+    def record_upload_wait(
+        self,
+        task_id: str,
+        content_hash: str,
+        code: str | None,
+        *,
+        next_attempt_at: str | None = None,
+    ) -> EvidenceItem:
+        """Note that a try did not succeed, why, and when to try next; counts an attempt.
+
+        Returns the file as it is then. Raises EvidenceUnknownError.
+        """
+        values: dict[str, Any] = {
+            "attempts": EVIDENCE_ITEM.c.attempts + 1,
+            "wait_code": code,
+            "next_attempt_at": next_attempt_at,
+        }
+        return self._update_item(task_id, content_hash, values)
+
+    def mark_verified(self, task_id: str, hashes: Sequence[str]) -> None:
+        """Note that a verified receipt of the server names these files as stored."""
+        with self._database.write() as connection:
+            mark_verified(connection, task_id, hashes, self._now())
+
+    def quarantine(self, task_id: str, content_hash: str, reason: str) -> None:
+        """Stop trying a file, for a reason; the others go on. Raises EvidenceUnknownError."""
+        self._update_item(task_id, content_hash, {"quarantined": reason})
+
+    def release_quarantine(self, task_id: str, content_hash: str) -> None:
+        """Try a file again from the start. Raises EvidenceUnknownError."""
+        fresh: dict[str, Any] = {"quarantined": None, "attempts": 0, "wait_code": None}
+        self._update_item(task_id, content_hash, {**fresh, "next_attempt_at": None})
+
+    def _update_item(
+        self, task_id: str, content_hash: str, values: dict[str, Any]
+    ) -> EvidenceItem:
+        chosen = _is_item(task_id, content_hash)
+        with self._database.write() as connection:
+            statement = sa.update(EVIDENCE_ITEM).where(chosen).values(**values)
+            if connection.execute(statement).rowcount == 0:
+                raise EvidenceUnknownError(f"{content_hash} is no file of task {task_id}")
+            row = connection.execute(sa.select(EVIDENCE_ITEM).where(chosen)).mappings().one()
+            return _read_item(dict(row))
+
+    def edit_draft(self, task_id: str, form: str, change: DraftChange) -> Draft:
+        """Change a draft, alone among everybody who writes here, and return it as saved."""
+        with self._database.write() as connection:
+            return _change_draft(connection, task_id, form, change, self._now())
+
+    def save_draft(self, task_id: str, form: str, content: bytes) -> Draft:
+        """Save a draft whatever was there before."""
+        return self.edit_draft(task_id, form, lambda old: content)
+
+    def draft(self, task_id: str, form: str) -> Draft | None:
+        """Return a draft as it was last saved, or None."""
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(DRAFT).where(_is_draft(task_id, form))).first()
+            return Draft(*row) if row else None
+
+    def drafts(self) -> tuple[Draft, ...]:
+        """Return all drafts, by task and form."""
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(DRAFT).order_by(DRAFT.c.task_id, DRAFT.c.form))
+            return tuple(Draft(*row) for row in rows)
+
+    def delete_draft(self, task_id: str, form: str) -> None:
+        """Throw a draft away."""
+        with self._database.write() as connection:
+            connection.execute(sa.delete(DRAFT).where(_is_draft(task_id, form)))
+
+
+def insert_evidence(connection: sa.Connection, item: EvidenceItem) -> bool:
+    """List a file within a transaction; False if task and hash are listed already."""
+    found = (EVIDENCE_ITEM.c.sealed_name == item.sealed_name) & (EVIDENCE_ITEM.c.kind == "found")
+    connection.execute(sa.delete(EVIDENCE_ITEM).where(found))
+    top = connection.execute(sa.select(sa.func.max(EVIDENCE_ITEM.c.added_order))).scalar()
+    values = msgspec.structs.asdict(item)
+    values["fix"] = msgspec.json.encode(item.fix).decode() if item.fix else None
+    values["remarks"] = msgspec.json.encode(item.remarks).decode()
+    values["added_order"] = (top or 0) + 1
+    statement = sa.insert(EVIDENCE_ITEM).prefix_with("OR IGNORE").values(**values)
+    return connection.execute(statement).rowcount == 1
+
+
+def _read_item(values: dict[str, Any]) -> EvidenceItem:
+    del values["added_order"]
+    fix, remarks = values.pop("fix"), values.pop("remarks")
+    return EvidenceItem(
+        fix=msgspec.json.decode(fix, type=Fix) if fix else None,
+        remarks=msgspec.json.decode(remarks, type=tuple[str, ...]),
+        **values,
+    )
+
+
+def _change_draft(
+    connection: sa.Connection, task_id: str, form: str, change: DraftChange, now: str
+) -> Draft:
+    chosen = _is_draft(task_id, form)
+    old = connection.execute(sa.select(DRAFT.c.content).where(chosen)).scalar()
+    draft = Draft(task_id, form, change(old), now)
+    connection.execute(sa.delete(DRAFT).where(chosen))
+    connection.execute(sa.insert(DRAFT).values(**msgspec.structs.asdict(draft)))
+    return draft
+
+
+def _is_item(task_id: str, content_hash: str) -> sa.ColumnElement[bool]:
+    return (EVIDENCE_ITEM.c.task_id == task_id) & (EVIDENCE_ITEM.c.hash == content_hash)
+
+
+def _is_draft(task_id: str, form: str) -> sa.ColumnElement[bool]:
+    return (DRAFT.c.task_id == task_id) & (DRAFT.c.form == form)

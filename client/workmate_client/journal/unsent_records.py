@@ -1,0 +1,42 @@
+"""What stands in the unsent log: pending commands, and the profile that they belong to.
+
+With these two and the sealed evidence folder alone a lost journal is rebuilt, and the numbers of
+`device_seq` go on where they stood.
+"""
+
+import msgspec
+from msgspec import Struct
+
+from workmate_client.journal.rows import Profile, SignedParts
+
+
+class CommandRecord(Struct, frozen=True, kw_only=True, tag_field="kind", tag="command"):
+    """One issued command, as it goes to the server, and its place in the queue."""
+
+    command_id: str
+    local_order: int
+    device_seq: int
+    issued_at: str
+    parts: SignedParts
+
+
+class StateRecord(Struct, frozen=True, kw_only=True, tag_field="kind", tag="state"):
+    """Whose queue it is, and the highest `device_seq` given out; the last such record counts."""
+
+    profile: Profile | None
+    last_device_seq: int
+
+
+UnsentRecord = CommandRecord | StateRecord
+
+_DECODER = msgspec.json.Decoder(UnsentRecord)
+
+
+def encode_record(record: UnsentRecord) -> bytes:
+    """Return the bytes of a record."""
+    return msgspec.json.encode(record)
+
+
+def decode_record(data: bytes) -> UnsentRecord:
+    """Return the record in its bytes; raises msgspec.DecodeError."""
+    return _DECODER.decode(data)

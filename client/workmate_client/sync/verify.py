@@ -1,0 +1,374 @@
+"""Judge what a server answered to a sync, before anything of it is believed.
+
+An outcome counts only with a receipt that verifies under a pinned key and names this tenant, the
+command's actor, its id and the very bytes that were signed. Everything else leaves the command
+pending; the same bytes go out again. A pull's page counts only where it joins what is held.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from workmate_client.sync.headers import Fork, HeaderBook
+from workmate_shared.kernel.table import Role
+from workmate_shared.principals.commands import LogKey
+from workmate_shared.principals.events import CredentialAdded, CredentialRevoked
+from workmate_shared.wire.batch import (
+    Leaf,
+    LeafEvent,
+    Receipt,
+    ReceiptError,
+    VerifiedReceipt,
+    command_hash,
+    payload_hash,
+    verify_receipt,
+)
+from workmate_shared.wire.dsse import Envelope, key_id
+from workmate_shared.wire.intake import decode_event
+from workmate_shared.wire.messages import (
+    Change,
+    KeyNotice,
+    Outcome,
+    Pull,
+    SyncAnswer,
+    WireEvent,
+)
+
+RecordedStatus = Literal["committed", "unchanged", "conflict", "rejected"]
+UnknownReason = Literal[
+    "outcome_missing",
+    "outcome_repeated",
+    "receipt_missing",
+    "receipt_signature",
+    "receipt_malformed",
+    "receipt_path",
+    "receipt_mismatch",
+    "receipt_fork",
+    "lineage_left",
+]
+PullFault = Literal["pull_not_joined", "pull_malformed", "pull_stuck", "lineage_left"]
+
+CURSOR_EXPIRED = "cursor_expired"
+
+
+class Pinned(Struct, frozen=True, kw_only=True):
+    """What the device believes already: whose it is, the log keys by id, and the log as it knows it.
+
+    `past_lineages` are those that the server has left. An answer of one of them is stale, once the
+    newest header proves the present one: a server that is shown it begins a lineage of its own.
+    """
+
+    tenant_id: str
+    principal_id: str
+    device_id: str
+    lineage: str
+    keys: Mapping[str, bytes]
+    newest_header: Envelope | None = None
+    past_lineages: frozenset[str] = frozenset()
+
+
+class Sent(Struct, frozen=True, kw_only=True):
+    """A command as it went out: its id, aggregate and actor, and the exact bytes that were signed."""
+
+    command_id: str
+    aggregate_id: str
+    principal_id: str
+    payload: bytes
+
+
+class VerifiedOutcome(Struct, frozen=True, kw_only=True):
+    """An outcome that its receipt proves; made by `judge` only.
+
+    `version` is proven where the decision wrote events; `outcome` is what the server said, with its
+    `events` proven and `current` and `events_since` as hearsay.
+    """
+
+    command_id: str
+    status: RecordedStatus
+    outcome: Outcome
+    receipt: Receipt
+    leaf: Leaf
+    batch: int
+
+
+class HeldCommand(Struct, frozen=True, kw_only=True):
+    """A command that the server did not decide: why, what it waits for, how long to wait at least."""
+
+    command_id: str
+    code: str
+    blocked_by: str | None = None
+    after_seconds: float = 0.0
+    details: Mapping[str, Any] = {}
+
+
+class UnknownOutcome(Struct, frozen=True):
+    """A command of which nothing is known after this answer, and why."""
+
+    command_id: str
+    reason: UnknownReason
+
+
+class PullVerdict(Struct, frozen=True, kw_only=True):
+    """What may be done with the pull: a page to apply, a refusal to record, or a fault.
+
+    A page has a `cursor`. `wipe` is true only where a receipt of our own server orders this device
+    to remove its data.
+    """
+
+    changes: tuple[Change, ...] = ()
+    cursor: str | None = None
+    more: bool = False
+    refused: str | None = None
+    fault: PullFault | None = None
+    wipe: bool = False
+
+
+class Judgement(Struct, frozen=True, kw_only=True):
+    """What an answer is worth. Each command that was sent is in exactly one of the three tuples.
+
+    `new_keys` are log keys to pin, `newest_header` (of batch `newest_batch`) is to be sent with the
+    next request, `forks` are proofs that the server signed two histories.
+    """
+
+    lineage: str
+    lineage_changed: bool
+    new_keys: Mapping[str, bytes]
+    newest_header: Envelope | None
+    newest_batch: int
+    outcomes: tuple[VerifiedOutcome, ...]
+    held: tuple[HeldCommand, ...]
+    unknown: tuple[UnknownOutcome, ...]
+    forks: tuple[Fork, ...]
+    pull: PullVerdict
+
+
+class _UnprovenError(Exception):
+    def __init__(self, reason: UnknownReason) -> None:
+        super().__init__(reason)
+        self.reason: UnknownReason = reason
+
+
+def judge(
+    answer: SyncAnswer, sent: Sequence[Sent], cursor: str | None, pinned: Pinned
+) -> Judgement:
+    """Judge an answer to a request that carried `sent` and `cursor`. Never raises on what it says."""
+    book = HeaderBook(pinned.newest_header, answer.lineage)
+    if answer.lineage in pinned.past_lineages and book.newest_lineage == pinned.lineage:
+        return _nothing_believed(sent, pinned, book)
+    keys = learn_keys(answer.keys, pinned)
+    outcomes, held, unknown = [], [], []
+    said = _by_command(answer.outcomes)
+    for command in sent:
+        try:
+            verdict = _judge_outcome(
+                said.get(command.command_id, ()), command, pinned.tenant_id, keys, book
+            )
+        except _UnprovenError as error:
+            unknown.append(UnknownOutcome(command.command_id, error.reason))
+            continue
+        if isinstance(verdict, HeldCommand):
+            held.append(verdict)
+        else:
+            outcomes.append(verdict)
+    return Judgement(
+        lineage=answer.lineage,
+        lineage_changed=answer.lineage != pinned.lineage,
+        new_keys={name: key for name, key in keys.items() if name not in pinned.keys},
+        newest_header=book.newest,
+        newest_batch=book.newest_batch,
+        outcomes=tuple(outcomes),
+        held=tuple(held),
+        unknown=tuple(unknown),
+        forks=tuple(book.forks),
+        pull=_judge_pull(answer, cursor, pinned, keys),
+    )
+
+
+def learn_keys(notices: Iterable[KeyNotice], pinned: Pinned) -> dict[str, bytes]:
+    """Return the pinned keys and those that the notices add, each proven by a key known before it.
+
+    A key counts if the log's own principal added it, in a batch that a key known already signed.
+    """
+    keys = dict(pinned.keys)
+    for notice in notices:
+        verified = _prove(notice.receipt, notice.event, pinned.tenant_id, keys)
+        event = verified and _decoded(notice.event)
+        if (
+            isinstance(event, CredentialAdded)
+            and event.actor.role is Role.SYSTEM
+            and isinstance(event.credential, LogKey)
+        ):
+            key = bytes.fromhex(event.credential.public_key)
+            if key_id(key) == event.credential.credential_id:
+                keys[event.credential.credential_id] = key
+    return keys
+
+
+def _nothing_believed(sent: Sequence[Sent], pinned: Pinned, book: HeaderBook) -> Judgement:
+    return Judgement(
+        lineage=pinned.lineage,
+        lineage_changed=False,
+        new_keys={},
+        newest_header=book.newest,
+        newest_batch=book.newest_batch,
+        outcomes=(),
+        held=(),
+        unknown=tuple(UnknownOutcome(command.command_id, "lineage_left") for command in sent),
+        forks=(),
+        pull=PullVerdict(fault="lineage_left"),
+    )
+
+
+def _by_command(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+    said: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        said.setdefault(outcome.command_id, []).append(outcome)
+    return said
+
+
+def _judge_outcome(
+    said: Sequence[Outcome],
+    command: Sent,
+    tenant_id: str,
+    keys: Mapping[str, bytes],
+    book: HeaderBook,
+) -> VerifiedOutcome | HeldCommand:
+    if not said:
+        raise _UnprovenError("outcome_missing")
+    if len(said) > 1:
+        raise _UnprovenError("outcome_repeated")
+    (outcome,) = said
+    if outcome.status == "retry":
+        return HeldCommand(
+            command_id=command.command_id,
+            code=outcome.code or "overloaded",
+            blocked_by=outcome.blocked_by,
+            after_seconds=outcome.after or 0.0,
+            details=outcome.details,
+        )
+    if outcome.receipt is None:
+        raise _UnprovenError("receipt_missing")
+    try:
+        verified = verify_receipt(outcome.receipt, keys)
+    except ReceiptError as error:
+        raise _UnprovenError(error.code) from error
+    # The lineage may be an older one: a restored server answers what it kept as it was decided.
+    if not _names(verified.leaf, outcome, command, tenant_id):
+        raise _UnprovenError("receipt_mismatch")
+    if not book.enter(verified, outcome.receipt.header):
+        raise _UnprovenError("receipt_fork")
+    return VerifiedOutcome(
+        command_id=command.command_id,
+        status=outcome.status,
+        outcome=outcome,
+        receipt=outcome.receipt,
+        leaf=verified.leaf,
+        batch=verified.header.batch,
+    )
+
+
+def _names(leaf: Leaf, outcome: Outcome, command: Sent, tenant_id: str) -> bool:
+    """Whether a leaf is the decision of this command, ended as the outcome says."""
+    decision = (leaf.outcome, leaf.code, leaf.details)
+    version = leaf.events[-1].version if leaf.events else outcome.version
+    return (
+        leaf.tenant_id == tenant_id
+        and leaf.principal_id == command.principal_id
+        and leaf.command_id == command.command_id
+        and leaf.aggregate_id == command.aggregate_id
+        and leaf.command_hash == command_hash(command.payload)
+        and decision == (outcome.status, outcome.code, outcome.details)
+        and (outcome.status != "committed" or outcome.version == version)
+        and _are_of(outcome.events, leaf.events)
+    )
+
+
+def _are_of(shown: Sequence[WireEvent], decided: Sequence[LeafEvent]) -> bool:
+    """Whether all events shown are the decision's, in order; some may be withheld from this actor."""
+    rest = iter(decided)
+    return all(
+        any(_is_event(event, candidate) for candidate in rest)
+        and event.type == _type_of(event.payload)
+        for event in shown
+    )
+
+
+def _is_event(event: WireEvent, leaf: LeafEvent) -> bool:
+    found = (event.seq, event.aggregate_version, payload_hash(event.payload.encode()))
+    return found == (leaf.seq, leaf.version, leaf.payload_hash)
+
+
+class _Peek(Struct, frozen=True):
+    type: str
+
+
+def _type_of(payload: str) -> str | None:
+    try:
+        return msgspec.json.decode(payload, type=_Peek).type
+    except msgspec.DecodeError:
+        return None
+
+
+def _decoded(event: WireEvent) -> object:
+    try:
+        return decode_event(event.type, event.payload.encode())
+    except (KeyError, msgspec.DecodeError):
+        return None
+
+
+def _prove(
+    receipt: Receipt, event: WireEvent, tenant_id: str, keys: Mapping[str, bytes]
+) -> VerifiedReceipt | None:
+    """Return what a receipt proves of the event beside it, or None if it proves nothing."""
+    try:
+        verified = verify_receipt(receipt, keys)
+    except ReceiptError:
+        return None
+    leaf = verified.leaf
+    proven = leaf.tenant_id == tenant_id and leaf.outcome == "committed"
+    return verified if proven and _are_of((event,), leaf.events) else None
+
+
+def _judge_pull(
+    answer: SyncAnswer, cursor: str | None, pinned: Pinned, keys: Mapping[str, bytes]
+) -> PullVerdict:
+    pull = answer.pull
+    if pull.refused is not None:
+        return PullVerdict(refused=pull.refused, wipe=_orders_wipe(pull, pinned, keys))
+    if answer.lineage != pinned.lineage and cursor is not None:
+        return PullVerdict(refused=CURSOR_EXPIRED)
+    if pull.cursor is None or not _is_page(pull.changes):
+        return PullVerdict(fault="pull_malformed")
+    if pull.since != cursor:
+        return PullVerdict(fault="pull_not_joined")
+    if pull.more and pull.cursor == cursor:
+        return PullVerdict(fault="pull_stuck")
+    return PullVerdict(changes=pull.changes, cursor=pull.cursor, more=pull.more)
+
+
+def _is_page(changes: Sequence[Change]) -> bool:
+    """Whether changes are in the order of the log, each object once, there or gone."""
+    names = {(change.kind, change.id) for change in changes}
+    seqs = [change.seq for change in changes]
+    whole = all(
+        (change.task is None) != (change.removed is None)
+        and (change.task is None or change.task.task_id == change.id)
+        for change in changes
+    )
+    return whole and len(names) == len(changes) and seqs == sorted(seqs)
+
+
+def _orders_wipe(pull: Pull, pinned: Pinned, keys: Mapping[str, bytes]) -> bool:
+    if pull.receipt is None or pull.event is None:
+        return False
+    if _prove(pull.receipt, pull.event, pinned.tenant_id, keys) is None:
+        return False
+    event = _decoded(pull.event)
+    return (
+        isinstance(event, CredentialRevoked)
+        and event.wipe
+        and event.credential_id == pinned.device_id
+        and event.aggregate_id == pinned.principal_id
+    )

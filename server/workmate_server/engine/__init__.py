@@ -1,0 +1,1 @@
+"""The commit path: gather, look up, decide, number, sign, append, answer; verify and rebuild."""

@@ -1,0 +1,247 @@
+"""What one batch knows while it is decided: states, chains and facts, read in its transaction.
+
+Each command sees the ones before it in the batch. Everything is read for the whole batch at once,
+and only what the commands in it ask for.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from workmate_server.engine.model import Submission
+from workmate_server.store import loads
+from workmate_shared.kernel.command import Command, Event
+from workmate_shared.kernel.lifecycle import Blob, Context, EventRef, PrincipalFacts
+from workmate_shared.kernel.table import Role
+from workmate_shared.principals.principal import Principal
+from workmate_shared.tasks import commands as c
+from workmate_shared.tasks.manifest import Manifest
+from workmate_shared.tasks.task import Task
+from workmate_shared.tasks.values import Fixes, ManifestPersonal, SitePosition
+from workmate_shared.wire.registry import (
+    AggregateKind,
+    is_annotation,
+    kind_of_command,
+)
+
+SYSTEM_ID = "system"
+_SYSTEM = PrincipalFacts(active=True, roles=frozenset({Role.SYSTEM}))
+_UNKNOWN = PrincipalFacts(active=False)
+
+
+class Workspace:
+    """The facts of one batch of one tenant."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        tenant_id: str,
+        lineage: str,
+        now: str,
+        submissions: Sequence[Submission],
+    ) -> None:
+        self.connection = connection
+        self.tenant_id = tenant_id
+        self.lineage = lineage
+        self.now = now
+        self.states: dict[tuple[str, str], Any] = {}
+        self.outcomes: dict[loads.Key, str] = {}
+        self._refs: dict[str, list[EventRef]] = {}
+        self._links: dict[loads.Key, str | None] = {}
+        self._disclosed: dict[str, str] = {}
+        self._manifests: dict[tuple[str, str], Manifest] = {}
+        commands = [submission.message.command for submission in submissions]
+        self._load_states(commands)
+        self._load_chains(commands)
+        self._load_files(commands)
+        for submission in submissions:
+            for commitment, disclosure in submission.disclosures.items():
+                self._disclosed[commitment] = disclosure.value
+
+    def _load_states(self, commands: Sequence[Command]) -> None:
+        wanted: dict[str, set[str]] = {"task": set(), "principal": set()}
+        people: set[str] = set()
+        for command in commands:
+            wanted[_kind(command).name].add(command.aggregate_id)
+            people.add(command.actor.id)
+            if isinstance(command, c.Assign):
+                people.add(command.worker_id)
+        for kind, ids in wanted.items():
+            self._load_kind(kind, ids, lock=True)
+        self._load_kind("principal", people - wanted["principal"], lock=False)
+
+    def _load_kind(self, kind: str, ids: set[str], *, lock: bool) -> None:
+        types: Mapping[str, Any] = {"task": Task, "principal": Principal}
+        found = loads.load_snapshots(self.connection, self.tenant_id, kind, ids, lock=lock)
+        for name in ids:
+            data = found.get(name)
+            state = None if data is None else msgspec.json.decode(data, type=types[kind])
+            self.states[kind, name] = state
+
+    def _load_chains(self, commands: Sequence[Command]) -> None:
+        keys = {(m.actor.id, m.after) for m in commands if m.after is not None}
+        for key, row in loads.load_commands(self.connection, self.tenant_id, keys).items():
+            self.outcomes[key] = row.outcome
+        above: dict[str, int] = {}
+        for command in commands:
+            state = self.state(command)
+            expected = command.expected_version
+            if state is not None and expected is not None and expected < state.version:
+                low = above.get(command.aggregate_id, expected)
+                above[command.aggregate_id] = min(low, expected)
+        for name, rows in loads.load_event_refs(self.connection, self.tenant_id, above).items():
+            self._refs[name] = [
+                EventRef(r.aggregate_version, is_annotation(r.type), r.actor_id, r.command_id)
+                for r in rows
+            ]
+        chained = {m.aggregate_id for m in commands if m.after is not None} & set(above)
+        self._links = loads.load_links(self.connection, self.tenant_id, chained)
+
+    def _load_files(self, commands: Sequence[Command]) -> None:
+        hashes: set[str] = set()
+        for command in commands:
+            if isinstance(command, c.StoreEvidence):
+                hashes |= set(command.hashes)
+            elif isinstance(command, c.ApproveProof):
+                record = self._record(command)
+                hashes |= set(record.hashes) if record else set()
+        self._blobs = loads.load_blobs(self.connection, self.tenant_id, hashes)
+        self._uploaders = loads.load_uploaders(self.connection, self.tenant_id, hashes)
+
+    def state(self, command: Command) -> Any:
+        """Return the present state of the command's aggregate, or None."""
+        return self.states.get((_kind(command).name, command.aggregate_id))
+
+    def facts(self, principal_id: str) -> PrincipalFacts:
+        """Return what is known of a principal; the server itself is the principal `system`."""
+        if principal_id == SYSTEM_ID:
+            return _SYSTEM
+        state = self.states.get(("principal", principal_id))
+        return state.facts() if state is not None else _UNKNOWN
+
+    def context(self, submission: Submission) -> Context:
+        """Return the facts that decide one submission."""
+        command = submission.message.command
+        after = command.after
+        assigned = command.worker_id if isinstance(command, c.Assign) else None
+        manifest, opened = self._proof(submission)
+        return Context(
+            now=self.now,
+            lineage=self.lineage,
+            fingerprint=submission.fingerprint,
+            actor=self.facts(command.actor.id),
+            device_revoked=self._revoked(command),
+            after_outcome=self.outcomes.get((command.actor.id, after)) if after else None,
+            ancestors=self._ancestors(command),
+            since=tuple(self._refs.get(command.aggregate_id, ())),
+            principals={assigned: self.facts(assigned)} if assigned else {},
+            manifest=manifest,
+            opened=opened,
+            blobs=self._files(command),
+        )
+
+    def applied(self, command: Command, event: Event, state: Any) -> None:
+        """Take over what an event of this batch changed."""
+        self.states[_kind(command).name, command.aggregate_id] = state
+        reference = EventRef(
+            event.aggregate_version,
+            is_annotation(event.type),
+            event.actor.id,
+            event.command_id,
+        )
+        self._refs.setdefault(command.aggregate_id, []).append(reference)
+
+    def ended(self, command: Command, status: str) -> None:
+        """Take over how a command of this batch ended."""
+        key = (command.actor.id, command.command_id)
+        self.outcomes[key] = status
+        self._links[key] = command.after
+
+    def opened_value(self, commitment: str) -> Mapping[str, Any] | None:
+        """Return the plain value behind a commitment of this batch or of the store."""
+        text = self._disclosed.get(commitment)
+        if text is None:
+            rows = loads.load_disclosures(self.connection, self.tenant_id, [commitment])
+            row = rows.get(commitment)
+            text = row.value if row is not None else None
+            if text is not None:
+                self._disclosed[commitment] = text
+        value: Mapping[str, Any] | None = None if text is None else msgspec.json.decode(text)
+        return value
+
+    def remember(self, task_id: str, manifest: Manifest) -> None:
+        """Keep a manifest of this batch for decisions on it in the same batch."""
+        self._manifests[task_id, manifest.manifest_id] = manifest
+
+    def _revoked(self, command: Command) -> bool:
+        device_id = command.actor.device_id
+        state = self.states.get(("principal", command.actor.id))
+        if device_id is None or state is None:
+            return False
+        record = state.credential(device_id)
+        return record is not None and record.revoked
+
+    def _ancestors(self, command: Command) -> frozenset[str]:
+        found: set[str] = set()
+        name = command.after
+        while name is not None and name not in found:
+            found.add(name)
+            name = self._links.get((command.actor.id, name))
+        return frozenset(found)
+
+    def _record(self, command: c.ApproveProof) -> Any:
+        state = self.state(command)
+        return state.manifest(command.manifest_id) if isinstance(state, Task) else None
+
+    def _proof(self, submission: Submission) -> tuple[Manifest | None, Mapping[str, Any]]:
+        message = submission.message
+        command = message.command
+        if not isinstance(command, c.ApproveProof):
+            return message.manifest, message.opened
+        state = self.state(command)
+        if self._record(command) is None:
+            return None, {}
+        manifest = self._stored_manifest(command)
+        values = {manifest.personal: ManifestPersonal, manifest.position: Fixes}
+        values[state.position] = SitePosition
+        opened = {}
+        for commitment, kind in values.items():
+            value = self.opened_value(commitment) if commitment else None
+            if value is not None:
+                opened[commitment] = msgspec.convert(value, kind)
+        return manifest, opened
+
+    def _stored_manifest(self, command: c.ApproveProof) -> Manifest:
+        key = (command.aggregate_id, command.manifest_id)
+        if key not in self._manifests:
+            data = loads.load_manifest(self.connection, self.tenant_id, *key)
+            self._manifests[key] = msgspec.json.decode(data or b"", type=Manifest)
+        return self._manifests[key]
+
+    def _files(self, command: Command) -> Mapping[str, Blob]:
+        if isinstance(command, c.StoreEvidence):
+            return self._blob_facts(command.hashes, command.actor.id)
+        if isinstance(command, c.ApproveProof):
+            record = self._record(command)
+            names = record.hashes if record else ()
+            if record and not set(names) <= set(self._blobs):
+                self._blobs |= loads.load_blobs(self.connection, self.tenant_id, names)
+            return self._blob_facts(names, command.actor.id)
+        return {}
+
+    def _blob_facts(self, names: Iterable[str], actor_id: str) -> dict[str, Blob]:
+        return {
+            name: Blob(
+                verified=row.purged_at is None,
+                uploaded_by_actor=(name, actor_id) in self._uploaders,
+                media_type=row.media_type,
+            )
+            for name in names
+            if (row := self._blobs.get(name)) is not None
+        }
+
+
+def _kind(command: Command) -> AggregateKind:
+    return kind_of_command(command.name)

@@ -1,0 +1,123 @@
+"""What the commit path writes, one statement a table and batch."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, update
+
+from workmate_server.store.database import Database
+from workmate_server.store.tables import (
+    AuditEvent,
+    CommandLog,
+    CommitBatch,
+    CredentialRow,
+    DisclosureRow,
+    EvidenceManifest,
+    FeedRow,
+    OutboxRow,
+    PrincipalRow,
+    TaskSnapshot,
+    TenantHead,
+    table_of,
+)
+
+_EVENTS = table_of(AuditEvent)
+_COMMANDS = table_of(CommandLog)
+_BATCHES = table_of(CommitBatch)
+_HEADS = table_of(TenantHead)
+_MANIFESTS = table_of(EvidenceManifest)
+_CREDENTIALS = table_of(CredentialRow)
+
+_SET_STATUS = (
+    update(_MANIFESTS)
+    .where(
+        _MANIFESTS.c.tenant_id == bindparam("tenant"),
+        _MANIFESTS.c.task_id == bindparam("task"),
+        _MANIFESTS.c.manifest_id == bindparam("manifest_key"),
+    )
+    .values(status=bindparam("new_status"))
+)
+_SET_REVOKED = (
+    update(_CREDENTIALS)
+    .where(
+        _CREDENTIALS.c.tenant_id == bindparam("tenant"),
+        _CREDENTIALS.c.credential_id == bindparam("credential_key"),
+    )
+    .values(revoked=bindparam("new_revoked"))
+)
+
+
+def append_log(
+    connection: Connection,
+    commands: Sequence[dict[str, Any]],
+    events: Sequence[dict[str, Any]],
+    batch: dict[str, Any],
+) -> None:
+    """Append one batch to the log: its decided commands, their events and the signed header."""
+    connection.execute(insert(_COMMANDS), list(commands))
+    if events:
+        connection.execute(insert(_EVENTS), list(events))
+    connection.execute(insert(_BATCHES), [batch])
+
+
+def write_projections(
+    database: Database, connection: Connection, tenant_id: str, rows: Any
+) -> None:
+    """Write projected rows (`engine.project.Projected`) over those that are there."""
+    credentials = list(rows.credentials.values())
+    added = [row for row in credentials if "added_seq" in row]
+    for table, values in (
+        (TaskSnapshot, rows.tasks.values()),
+        (PrincipalRow, rows.principals.values()),
+        (CredentialRow, added),
+        (EvidenceManifest, rows.manifests.values()),
+        (FeedRow, rows.feed.values()),
+    ):
+        database.upsert(connection, table_of(table), list(values))
+    changes = [
+        {"tenant": tenant_id, "task": task, "manifest_key": name, "new_status": status}
+        for (task, name), status in rows.status.items()
+    ]
+    if changes:
+        connection.execute(_SET_STATUS, changes)
+    revoked = [
+        {
+            "tenant": tenant_id,
+            "credential_key": row["credential_id"],
+            "new_revoked": row["revoked"],
+        }
+        for row in credentials
+        if "added_seq" not in row
+    ]
+    if revoked:
+        connection.execute(_SET_REVOKED, revoked)
+
+
+def write_disclosures(
+    database: Database, connection: Connection, rows: Sequence[dict[str, Any]]
+) -> None:
+    """Keep the values behind new commitments; known ones stay as they are."""
+    database.insert_new(connection, table_of(DisclosureRow), rows)
+
+
+def write_outbox(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Queue events for their subscriptions."""
+    if rows:
+        connection.execute(insert(table_of(OutboxRow)), list(rows))
+
+
+def move_head(connection: Connection, tenant_id: str, values: Mapping[str, Any]) -> None:
+    """Set where a tenant's log ends."""
+    connection.execute(update(_HEADS).where(_HEADS.c.tenant_id == tenant_id).values(**values))
+
+
+def create_head(connection: Connection, row: Mapping[str, Any]) -> None:
+    """Begin the log of a new tenant; raises DuplicateError through the transaction if it exists."""
+    connection.execute(insert(_HEADS), [dict(row)])
+
+
+def clear_projections(connection: Connection, tenant_id: str, tables: Iterable[Any]) -> None:
+    """Delete a tenant's rows from projection tables, before they are made again."""
+    for model in tables:
+        table = table_of(model)
+        connection.execute(table.delete().where(table.c.tenant_id == tenant_id))
