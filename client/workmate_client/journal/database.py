@@ -61,6 +61,11 @@ class SqliteTooOldError(StoreError):
     code = "sqlite_too_old"
 
 
+OpenMode = Literal["rw", "rwc"]
+"""Whether opening may make a file. Only `Database.build` does: one that is gone must not come back
+empty."""
+
+
 class Layout(Struct, frozen=True):
     """What a file of this kind holds: its tables, the schema's version, how commits are synced."""
 
@@ -83,8 +88,14 @@ def fill_nothing(connection: sa.Connection) -> None:
 class Database:
     """The file at `path`, opened under a raw 32-byte key."""
 
-    def __init__(
-        self, path: Path, key: bytes, layout: Layout, files: Files, busy_timeout_seconds: float
+    def __init__(  # noqa: PLR0917 - `sibling` passes on what it was given
+        self,
+        path: Path,
+        key: bytes,
+        layout: Layout,
+        files: Files,
+        busy_timeout_seconds: float,
+        mode: OpenMode = "rw",
     ) -> None:
         check_sqlite()
         self.path = path
@@ -94,8 +105,7 @@ class Database:
         self._timeout_seconds = busy_timeout_seconds
         self._opening = threading.Lock()
         self._inode: int | None = None
-        # Only `build` makes a file: one that is gone must not come back empty.
-        self._mode = "rw"
+        self._mode = mode
         self._engine: sa.Engine | None = None
 
     @contextlib.contextmanager
@@ -142,15 +152,8 @@ class Database:
 
         The lock must be held, and nothing may be at `path`.
         """
-        new = Database(
-            self.path.with_name(f"{self.path.name}.new"),
-            self._key,
-            self._layout,
-            self._files,
-            self._timeout_seconds,
-        )
+        new = self.sibling(f"{self.path.name}.new", "rwc")
         new.drop()
-        new._mode = "rwc"
         with new.connected() as connection:
             connection.exec_driver_sql("PRAGMA journal_mode=WAL")
         with new.write_locked() as connection:
@@ -162,6 +165,11 @@ class Database:
         new.close()
         new.path.replace(self.path)
         self._files.fsync_folder(self.path.parent, label="database")
+
+    def sibling(self, name: str, mode: OpenMode = "rw") -> "Database":
+        """Return a file of the same kind and key under another name in the same folder."""
+        path, timeout = self.path.with_name(name), self._timeout_seconds
+        return Database(path, self._key, self._layout, self._files, timeout, mode)
 
     def check(self) -> None:
         """Raise StoreTooNewError, or StoreDamagedError unless every page is as it was written."""

@@ -1,23 +1,22 @@
-"""The part of the journal that lists captured files, how far each has gone, and drafts.
+"""The part of the journal that lists captured files, and how far each has gone.
 
 The file is sealed and durable before its row is written; row and draft are one transaction, so that
 a form never names a file that is not listed. A row is never removed: evidence stays.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.dialects.sqlite import insert
 
+from workmate_client.journal.draft_store import DraftChange, change_draft
 from workmate_client.journal.outcome_store import mark_verified
 from workmate_client.journal.parts import JournalError, JournalPart
-from workmate_client.journal.rows import Draft, EvidenceItem
-from workmate_client.journal.tables import DRAFT, EVIDENCE_ITEM
+from workmate_client.journal.rows import EvidenceItem
+from workmate_client.journal.tables import EVIDENCE_ITEM
 from workmate_shared.tasks.values import Fix
-
-DraftChange = Callable[[bytes | None], bytes]
-"""Given a draft's content, or None where there is none, returns the new content."""
 
 
 class EvidenceUnknownError(JournalError):
@@ -27,7 +26,7 @@ class EvidenceUnknownError(JournalError):
 
 
 class EvidenceStore(JournalPart):
-    """Evidence rows and drafts."""
+    """Evidence rows."""
 
     def add_evidence(
         self,
@@ -44,7 +43,7 @@ class EvidenceStore(JournalPart):
         with self._database.write() as connection:
             added = insert_evidence(connection, item)
             if form is not None and change is not None:
-                _change_draft(connection, item.task_id, form, change, self._now())
+                change_draft(connection, item.task_id, form, change, self._now())
             self._reach("evidence.written")
         self._reach("evidence.committed")
         return added
@@ -125,9 +124,7 @@ class EvidenceStore(JournalPart):
         fresh: dict[str, Any] = {"quarantined": None, "attempts": 0, "wait_code": None}
         self._update_item(task_id, content_hash, {**fresh, "next_attempt_at": None})
 
-    def _update_item(
-        self, task_id: str, content_hash: str, values: dict[str, Any]
-    ) -> EvidenceItem:
+    def _update_item(self, task_id: str, content_hash: str, values: dict[str, Any]) -> EvidenceItem:
         chosen = _is_item(task_id, content_hash)
         with self._database.write() as connection:
             statement = sa.update(EVIDENCE_ITEM).where(chosen).values(**values)
@@ -135,32 +132,6 @@ class EvidenceStore(JournalPart):
                 raise EvidenceUnknownError(f"{content_hash} is no file of task {task_id}")
             row = connection.execute(sa.select(EVIDENCE_ITEM).where(chosen)).mappings().one()
             return _read_item(dict(row))
-
-    def edit_draft(self, task_id: str, form: str, change: DraftChange) -> Draft:
-        """Change a draft, alone among everybody who writes here, and return it as saved."""
-        with self._database.write() as connection:
-            return _change_draft(connection, task_id, form, change, self._now())
-
-    def save_draft(self, task_id: str, form: str, content: bytes) -> Draft:
-        """Save a draft whatever was there before."""
-        return self.edit_draft(task_id, form, lambda old: content)
-
-    def draft(self, task_id: str, form: str) -> Draft | None:
-        """Return a draft as it was last saved, or None."""
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(DRAFT).where(_is_draft(task_id, form))).first()
-            return Draft(*row) if row else None
-
-    def drafts(self) -> tuple[Draft, ...]:
-        """Return all drafts, by task and form."""
-        with self._database.read() as connection:
-            rows = connection.execute(sa.select(DRAFT).order_by(DRAFT.c.task_id, DRAFT.c.form))
-            return tuple(Draft(*row) for row in rows)
-
-    def delete_draft(self, task_id: str, form: str) -> None:
-        """Throw a draft away."""
-        with self._database.write() as connection:
-            connection.execute(sa.delete(DRAFT).where(_is_draft(task_id, form)))
 
 
 def insert_evidence(connection: sa.Connection, item: EvidenceItem) -> bool:
@@ -172,7 +143,8 @@ def insert_evidence(connection: sa.Connection, item: EvidenceItem) -> bool:
     values["fix"] = msgspec.json.encode(item.fix).decode() if item.fix else None
     values["remarks"] = msgspec.json.encode(item.remarks).decode()
     values["added_order"] = (top or 0) + 1
-    statement = sa.insert(EVIDENCE_ITEM).prefix_with("OR IGNORE").values(**values)
+    statement = insert(EVIDENCE_ITEM).values(**values)
+    statement = statement.on_conflict_do_nothing(index_elements=["task_id", "hash"])
     return connection.execute(statement).rowcount == 1
 
 
@@ -186,20 +158,5 @@ def _read_item(values: dict[str, Any]) -> EvidenceItem:
     )
 
 
-def _change_draft(
-    connection: sa.Connection, task_id: str, form: str, change: DraftChange, now: str
-) -> Draft:
-    chosen = _is_draft(task_id, form)
-    old = connection.execute(sa.select(DRAFT.c.content).where(chosen)).scalar()
-    draft = Draft(task_id, form, change(old), now)
-    connection.execute(sa.delete(DRAFT).where(chosen))
-    connection.execute(sa.insert(DRAFT).values(**msgspec.structs.asdict(draft)))
-    return draft
-
-
 def _is_item(task_id: str, content_hash: str) -> sa.ColumnElement[bool]:
     return (EVIDENCE_ITEM.c.task_id == task_id) & (EVIDENCE_ITEM.c.hash == content_hash)
-
-
-def _is_draft(task_id: str, form: str) -> sa.ColumnElement[bool]:
-    return (DRAFT.c.task_id == task_id) & (DRAFT.c.form == form)

@@ -77,7 +77,7 @@ def complete_log(connection: sa.Connection, unsent: UnsentLog) -> int:
     records, whole = read_log(unsent)
     if not whole:
         # Puts the damaged file aside, so that nobody reads over the same damage for ever.
-        unsent.rewrite(lambda data: True)
+        unsent.rewrite(lambda _: True)
     logged = {record.command_id for record in records if isinstance(record, CommandRecord)}
     statement = select_commands(read_lineage(connection)).where(IS_PENDING)
     pending = connection.execute(statement).mappings()

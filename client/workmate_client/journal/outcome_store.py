@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.dialects.sqlite import insert
 
 from workmate_client.journal.log_match import trim_log
 from workmate_client.journal.parts import CommandUnknownError, JournalPart
@@ -67,7 +68,8 @@ class OutcomeStore(JournalPart):
             "status": outcome.status,
             "body": msgspec.json.encode(recorded).decode(),
         }
-        statement = sa.insert(RECORDED_OUTCOME).prefix_with("OR IGNORE").values(**values)
+        statement = insert(RECORDED_OUTCOME).values(**values)
+        statement = statement.on_conflict_do_nothing(index_elements=["command_id", "lineage"])
         if connection.execute(statement).rowcount == 0:
             return False
         settled = {"wait_code": None, "blocked_by": None, "next_attempt_at": None}
@@ -84,7 +86,7 @@ class OutcomeStore(JournalPart):
                 .where(RECORDED_OUTCOME.c.lineage == lineage)
                 .group_by(RECORDED_OUTCOME.c.status)
             )
-            ended = {status: count for status, count in connection.execute(statement)}
+            ended = {row[0]: row[1] for row in connection.execute(statement)}
             seqs = set(connection.execute(sa.select(QUEUED_COMMAND.c.device_seq)).scalars())
             issued = _count(connection, sa.select(QUEUED_COMMAND.c.command_id))
             waiting = select_commands(lineage).where(IS_PENDING)
@@ -135,9 +137,7 @@ def _mark_stored(
                 mark_verified(connection, task_id, stored.hashes, now)
 
 
-def mark_verified(
-    connection: sa.Connection, task_id: str, hashes: Sequence[str], now: str
-) -> None:
+def mark_verified(connection: sa.Connection, task_id: str, hashes: Sequence[str], now: str) -> None:
     """Note within a transaction that the server holds and verified files of a task."""
     chosen = (EVIDENCE_ITEM.c.task_id == task_id) & EVIDENCE_ITEM.c.hash.in_(hashes)
     values = {"verified_at": now, "wait_code": None, "next_attempt_at": None}

@@ -44,7 +44,7 @@ class ProfileStore(JournalPart):
 
     def save_profile(self, profile: Profile) -> None:
         """Keep a profile, in the place of whatever was there. Raises StoreError, StorageError."""
-        self._change_profile(lambda old: profile)
+        self._change_profile(lambda _: profile)
 
     def update_profile(self, **changes: Any) -> Profile:
         """Change fields of the profile and return it as it is then.

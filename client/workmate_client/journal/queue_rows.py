@@ -1,6 +1,5 @@
 """How a queued command lies in its table: written from its signed bytes, read with its outcome."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -66,9 +65,9 @@ IS_PENDING: sa.ColumnElement[bool] = _OUTCOME.c.body.is_(None)
 """The condition that picks the pending ones from `select_commands`."""
 
 
-def read_command(row: Mapping[str, Any]) -> QueuedCommand:
+def read_command(row: sa.RowMapping) -> QueuedCommand:
     """Return a row of `select_commands` as a value."""
-    values = dict(row)
+    values: dict[str, Any] = {str(name): value for name, value in row.items()}
     body = values.pop("outcome_body")
     disclosures = values.pop("disclosures")
     parts = SignedParts(

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from workmate_client.journal.database import StoreError
+from workmate_client.journal.draft_store import is_draft
 from workmate_client.journal.log_match import drop_from_log
 from workmate_client.journal.parts import CommandUnknownError, JournalError, JournalPart
 from workmate_client.journal.profile_rows import last_device_seq, read_lineage, set_device_seq
@@ -70,8 +71,7 @@ class QueueStore(JournalPart):
                         insert_command(connection, record)
                         set_device_seq(connection, record.device_seq)
                     if finishes is not None:
-                        ended = (DRAFT.c.task_id == finishes[0]) & (DRAFT.c.form == finishes[1])
-                        connection.execute(sa.delete(DRAFT).where(ended))
+                        connection.execute(sa.delete(DRAFT).where(is_draft(*finishes)))
                     self._reach("issue.written")
                     self._unsent.extend([encode_record(record) for record in records])
                     saved = records
@@ -143,9 +143,7 @@ class QueueStore(JournalPart):
         command = self._known(command_id)
         if command.status not in ("conflict", "rejected"):
             raise NotLostError(f"{command_id} is {command.status}")
-        return self._update(
-            command_id, {"set_aside_at": self._now(), "set_aside_reason": reason}
-        )
+        return self._update(command_id, {"set_aside_at": self._now(), "set_aside_reason": reason})
 
     def bring_back(self, command_id: str) -> QueuedCommand:
         """Take the mark of `set_aside` away. Raises CommandUnknownError."""

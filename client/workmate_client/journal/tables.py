@@ -5,6 +5,8 @@ values JSON text, flags integers. What a command says of itself lies beside its 
 be found by.
 """
 
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
@@ -14,10 +16,13 @@ from workmate_client.journal.database import Layout
 SCHEMA_VERSION = 1
 
 
+_STRICT = {"sqlite_strict": True}
+
+
 class _Base(SQLModel, registry=registry()):
     """The journal's own registry of tables."""
 
-    __table_args__ = {"sqlite_strict": True}
+    __table_args__: Any = _STRICT
 
 
 def _text(**options: object) -> sa.Column[str]:
@@ -40,7 +45,7 @@ class ProfileRow(_Base, table=True):
     """The one profile: a `Profile` as JSON, and the highest `device_seq` given out."""
 
     __tablename__ = "profile"
-    __table_args__ = (sa.CheckConstraint("id = 1"), _Base.__table_args__)
+    __table_args__ = (sa.CheckConstraint("id = 1"), _STRICT)
 
     id: int = Field(sa_column=_integer(primary_key=True, autoincrement=False))
     body: str = Field(sa_column=_maybe_text())

@@ -13,6 +13,7 @@ from workmate_shared.wire.messages import Pull
 
 class PageDoesNotJoinError(DeviceError):
     """A page that does not begin where the last one ended; nothing was stored."""
+
     code = "page_does_not_join"
 
 
@@ -25,11 +26,27 @@ class ReplicaTask(Struct, frozen=True, kw_only=True):
 
 class Replica:
     @classmethod
-    def open(cls, paths: ProfilePaths, keys: ProfileKeys, *, files: Files, clock: Clock, settings: Settings) -> Self: ...
+    def open(
+        cls,
+        paths: ProfilePaths,
+        keys: ProfileKeys,
+        *,
+        files: Files,
+        clock: Clock,
+        settings: Settings,
+    ) -> Self: ...
     def close(self) -> None: ...
+
     dropped: str | None  # why the file was dropped at open, if it was
-    def cursor(self) -> str | None: """None: nothing pulled yet, or the cursor is void: ask for a fresh snapshot."""
-    def apply_page(self, pull: Pull) -> int: """Store rows and cursor in one transaction. PageDoesNotJoinError."""
-    def start_snapshot(self) -> None: """The cursor is void: pull from the start; old rows stay until the last page."""
+
+    def cursor(self) -> str | None:
+        """None: nothing pulled yet, or the cursor is void: ask for a fresh snapshot."""
+
+    def apply_page(self, pull: Pull) -> int:
+        """Store rows and cursor in one transaction. PageDoesNotJoinError."""
+
+    def start_snapshot(self) -> None:
+        """The cursor is void: pull from the start; old rows stay until the last page."""
+
     def task(self, task_id: str) -> ReplicaTask | None: ...
     def tasks(self) -> tuple[ReplicaTask, ...]: ...

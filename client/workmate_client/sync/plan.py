@@ -131,10 +131,11 @@ def next_action(situation: Situation) -> Action:
     work = _next_work(situation)
     if work is not None:
         return work if situation.session_open or isinstance(work, StoreEvidence) else OpenSession()
-    wanted = (file for file in situation.files if _is_wanted(file, situation))
+    wanted = [file for file in situation.files if _is_wanted(file, situation)]
+    waiting: list[PendingCommand | EvidenceFile] = [*situation.pending, *wanted]
     waits = [
         WaitUntil(item.not_before, item.wait_code or "waiting")
-        for item in (*situation.pending, *wanted)
+        for item in waiting
         if item.not_before is not None and not situation.is_due(item.not_before)
     ]
     return min(waits, key=lambda wait: wait.time, default=Idle())

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from sqlalchemy import Connection
-
 from workmate_server.engine.model import Decided, LoggedEvent, Submission
 from workmate_server.store import loads
+from workmate_server.store.database import Connection
 from workmate_shared.wire.batch import Receipt, decode_leaf
 from workmate_shared.wire.dsse import BATCH_TYPE, make_envelope
 from workmate_shared.wire.registry import kind_of_command

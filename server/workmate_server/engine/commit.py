@@ -10,14 +10,13 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection
 
 from workmate_server.engine.answers import replay_stored, retry_with
 from workmate_server.engine.model import Decided, LoggedEvent, Submission
 from workmate_server.engine.project import Projected, project
 from workmate_server.engine.workspace import Workspace
 from workmate_server.store import appends, loads
-from workmate_server.store.database import Database
+from workmate_server.store.database import Connection, Database
 from workmate_shared.kernel.command import Command, Event
 from workmate_shared.kernel.decision import Committed, Decision, Retry, Unchanged
 from workmate_shared.tasks.task import Task

@@ -97,18 +97,14 @@ class Engine:
         if self._queued + len(submissions) > self._settings.commit_queue_max:
             raise OverloadedError
         loop = asyncio.get_running_loop()
-        jobs = [
-            _Job(tenant_id, part, loop.create_future()) for part in self._parts(submissions)
-        ]
+        jobs = [_Job(tenant_id, part, loop.create_future()) for part in self._parts(submissions)]
         self._queue.extend(jobs)
         self._queued += len(submissions)
         self._wake.set()
         answers = await asyncio.gather(*(asyncio.shield(job.answer) for job in jobs))
         return [decided for part in answers for decided in part]
 
-    async def wait_for_change(
-        self, tenant_id: str, after_seq: int, timeout_seconds: float
-    ) -> int:
+    async def wait_for_change(self, tenant_id: str, after_seq: int, timeout_seconds: float) -> int:
         """Return the tenant's newest seq once it is above `after_seq`, or when time is over."""
         return await self.changes.wait(tenant_id, after_seq, timeout_seconds)
 

@@ -13,7 +13,6 @@ from workmate_shared.kernel.command import Event
 from workmate_shared.kernel.instants import format_instant, parse_instant
 from workmate_shared.principals.commands import AccessToken, EnrolmentCode
 from workmate_shared.principals.principal import CredentialRecord, Principal
-from workmate_shared.tasks.events import EvidenceHandedOver, ProofSubmitted
 from workmate_shared.tasks.feed import feed_entries
 from workmate_shared.tasks.manifest import Manifest
 from workmate_shared.tasks.task import Task, decode_manifest
@@ -55,7 +54,10 @@ def project(
                 "removed_why": entry.removed_why,
             }
         return
-    assert isinstance(after, Principal)
+    _project_principal(rows, before, after, seq)
+
+
+def _project_principal(rows: Projected, before: Any, after: Principal, seq: int) -> None:
     rows.principals[after.principal_id] = {
         "tenant_id": after.tenant_id,
         "principal_id": after.principal_id,
@@ -126,8 +128,7 @@ def _project_manifests(rows: Projected, before: Any, after: Task, event: Event) 
         old = known.get(record.manifest_id)
         key = (after.task_id, record.manifest_id)
         if old is None:
-            assert isinstance(event, ProofSubmitted | EvidenceHandedOver)
-            text = event.manifest or ""
+            text = getattr(event, "manifest", None) or ""
             manifest = decode_manifest(text)
             rows.manifests[key] = _manifest_row(after, record, text, manifest)
         elif old.status != record.status:

@@ -4,6 +4,8 @@ The first batch says who the server is (its log key belongs to the principal `sy
 administer, so that also the beginning is history with a receipt.
 """
 
+from typing import Any
+
 from msgspec import Struct
 
 from workmate_server.engine.engine import Engine
@@ -42,15 +44,13 @@ class LogKeyNotTakenError(Exception):
 class TenantFounder:
     """Begins tenants on one server."""
 
-    def __init__(
-        self, database: Database, engine: Engine, clock: Clock, entropy: Entropy
-    ) -> None:
+    def __init__(self, database: Database, engine: Engine, clock: Clock, entropy: Entropy) -> None:
         self._database = database
         self._engine = engine
         self._clock = clock
         self._entropy = entropy
 
-    def _stamp(self, tenant_id: str, lineage: str, aggregate_id: str) -> dict[str, object]:
+    def _stamp(self, tenant_id: str, lineage: str, aggregate_id: str) -> dict[str, Any]:
         return {
             "schema_version": COMMAND_SCHEMA,
             "tenant_id": tenant_id,
@@ -91,9 +91,7 @@ class TenantFounder:
         system = self._stamp(tenant_id, lineage, SYSTEM_ID)
         admin = self._stamp(tenant_id, lineage, admin_id)
         commands: list[Command] = [
-            c.CreatePrincipal(
-                **system, kind="service", roles=(Role.SYSTEM,), expected_version=0
-            ),
+            c.CreatePrincipal(**system, kind="service", roles=(Role.SYSTEM,), expected_version=0),
             c.AddCredential(**self._stamp(tenant_id, lineage, SYSTEM_ID), credential=key),
             c.CreatePrincipal(
                 **admin,

@@ -5,9 +5,9 @@ from msgspec import Struct
 from workmate_server.ports import Entropy
 from workmate_shared.kernel.hashing import blake3_hex
 
-TOKEN_DOMAIN = "workmate.token.v1"
+TOKEN_DOMAIN = "workmate.token.v1"  # noqa: S105 - a domain tag
 SESSION_DOMAIN = "workmate.session-token.v1"
-TOKEN_PREFIX = "wmt_"
+TOKEN_PREFIX = "wmt_"  # noqa: S105 - how a token begins
 SESSION_PREFIX = "wms_"
 TOKEN_BYTES = 32
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from workmate_server.engine.model import Submission
 from workmate_server.store import loads
+from workmate_server.store.database import Connection
 from workmate_shared.kernel.command import Command, Event
 from workmate_shared.kernel.lifecycle import Blob, Context, EventRef, PrincipalFacts
 from workmate_shared.kernel.table import Role
@@ -204,9 +204,12 @@ class Workspace:
         if self._record(command) is None:
             return None, {}
         manifest = self._stored_manifest(command)
-        values = {manifest.personal: ManifestPersonal, manifest.position: Fixes}
-        values[state.position] = SitePosition
-        opened = {}
+        values: dict[str | None, Any] = {
+            manifest.personal: ManifestPersonal,
+            manifest.position: Fixes,
+            state.position: SitePosition,
+        }
+        opened: dict[str, Any] = {}
         for commitment, kind in values.items():
             value = self.opened_value(commitment) if commitment else None
             if value is not None:

@@ -4,11 +4,21 @@ Everything here blocks and is called in worker threads. What differs between dat
 in one module for each; statements are written once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from sqlalchemy import Connection
+
+__all__ = [
+    "Connection",
+    "Database",
+    "DatabaseAwayError",
+    "DatabaseDamagedError",
+    "DuplicateError",
+    "Rows",
+    "SchemaVersionError",
+]
 
 Rows = Sequence[dict[str, Any]]
 
@@ -66,9 +76,3 @@ class Database(Protocol):
     def close(self) -> None:
         """Close every connection."""
         ...
-
-
-def chunks(rows: Rows, size: int) -> Iterator[Rows]:
-    """Yield the rows in runs of at most `size`."""
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]

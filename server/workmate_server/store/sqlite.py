@@ -148,7 +148,7 @@ class SqliteDatabase:
 
 
 def _roll_back(connection: Connection) -> None:
-    if not connection.closed and connection.connection.in_transaction:  # type: ignore[attr-defined]
+    if not connection.closed and connection.connection.in_transaction:
         connection.exec_driver_sql("ROLLBACK")
 
 

@@ -3,7 +3,7 @@
 A code holds 128 random bits, which are the secret, and 80 bits of the server's key id, by which the
 device knows the right server before it trusts it. It is Crockford's base 32, so that no two symbols
 look alike, in groups of four. Two check symbols tell a slip of the finger from a code that is wrong
-or spent: any single wrong symbol and any two neighbours swapped are always found.
+or spent: any single wrong symbol and any two that changed places are always found.
 """
 
 from typing import Literal
@@ -18,14 +18,15 @@ KEY_PREFIX_BYTES = 10
 """Bytes of the server's key id in a code."""
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_READ_AS = str.maketrans("OIL", "011", "- \t\r\n")
+_IGNORED = "- \t\r\n\u00a0\u2010\u2011\u2013\u2014"
+_READ_AS = str.maketrans("abcdefghjkmnpqrstvwxyzoOiIlL", "ABCDEFGHJKMNPQRSTVWXYZ001111", _IGNORED)
 _CONTENT_BITS = 8 * (SECRET_BYTES + KEY_PREFIX_BYTES)
 _CONTENT_SYMBOLS = -(-_CONTENT_BITS // 5)
 _CHECK_SYMBOLS = 2
 _CODE_SYMBOLS = _CONTENT_SYMBOLS + _CHECK_SYMBOLS
 _GROUP = 4
-# A prime: no difference in one symbol, or between two that changed places, is a multiple of it.
-_CHECK_PRIME = 1021
+# The largest prime below 2^10 of which no such difference is a multiple, wherever the symbols stand.
+_CHECK_PRIME = 1019
 
 CodeFault = Literal["code_length", "code_symbol", "code_mistyped"]
 
@@ -55,10 +56,10 @@ def make_code(secret: bytes, server_key_id: str) -> str:
 def parse_code(text: str) -> tuple[bytes, bytes]:
     """Return the secret (16 bytes) and the start of the server's key id (10 bytes) of a code.
 
-    Lower case, spaces and dashes anywhere, O for 0 and I or L for 1 are read as they were meant.
+    Lower case, spaces and dashes of any kind, O for 0 and I or L for 1 are read as they were meant.
     Raises CodeError: `code_length`, `code_symbol` or `code_mistyped`.
     """
-    symbols = text.upper().translate(_READ_AS)
+    symbols = text.translate(_READ_AS)
     strange = sorted(set(symbols) - set(_ALPHABET))
     if strange:
         raise CodeError("code_symbol", f"{strange[0]!r} is in no enrolment code")

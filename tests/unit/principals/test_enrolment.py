@@ -53,6 +53,7 @@ def test_a_code_is_eleven_groups_of_four_plain_symbols() -> None:
         CODE.replace("0", "O"),
         CODE.replace("0", "o").replace("1", "l"),
         CODE.replace("1", "I"),
+        CODE.replace("-", "\u2013"),
     ],
 )
 def test_a_code_is_read_however_it_was_typed(typed: str) -> None:

@@ -6,8 +6,8 @@ Triggers and strictness are asserted after every migration.
 
 from pathlib import Path
 
+from alembic import command
 from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
@@ -18,10 +18,15 @@ from workmate_server.store.tables import LOG_TABLES, ServerTable
 _FOLDER = Path(__file__).parent
 
 
-def _scripts() -> ScriptDirectory:
+def _config(connection: Connection | None = None) -> Config:
     config = Config()
     config.set_main_option("script_location", str(_FOLDER))
-    return ScriptDirectory.from_config(config)
+    config.attributes["connection"] = connection
+    return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
 
 
 def _revision(connection: Connection) -> str | None:
@@ -34,19 +39,7 @@ def migrate(connection: Connection) -> None:
     Raises SchemaVersionError for a schema from a newer version, or when a trigger or table that
     must be there is missing afterwards.
     """
-    scripts = _scripts()
-    with EnvironmentContext(
-        Config(),
-        scripts,
-        fn=lambda revision, context: scripts._upgrade_revs("head", revision),  # noqa: SLF001
-    ) as environment:
-        environment.configure(
-            connection=connection,
-            target_metadata=ServerTable.metadata,
-            transactional_ddl=True,
-            transaction_per_migration=False,
-        )
-        environment.run_migrations()
+    command.upgrade(_config(connection), "head")
     assert_schema(connection)
 
 

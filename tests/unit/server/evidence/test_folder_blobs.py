@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from blake3 import blake3
+
 from support.blob_killing import (
     FIRST,
     HASH,
@@ -21,7 +22,6 @@ from support.blob_killing import (
     live,
     state_of,
 )
-
 from workmate_server.evidence.folder_blobs import FolderBlobStore
 from workmate_server.ports import BlobStoreUnavailableError, UploadBusyError, UploadMissingError
 from workmate_server.telemetry.system import NoHooks

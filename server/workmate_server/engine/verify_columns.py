@@ -1,0 +1,152 @@
+"""Compare the columns of the log with the bytes that were signed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from workmate_server.engine.verify_report import Findings
+from workmate_shared.kernel.command import Event
+from workmate_shared.principals.commands import Enrol
+from workmate_shared.wire.batch import Header, Leaf, LeafEvent, command_hash, payload_hash
+from workmate_shared.wire.dsse import COMMAND_TYPE, SignatureError, key_id, verify_bytes
+from workmate_shared.wire.fingerprint import signed_fingerprint
+from workmate_shared.wire.intake import MessageError, decode_command, decode_event
+from workmate_shared.wire.registry import kind_of_command, kind_of_event
+from workmate_shared.wire.schemas import SchemaError, validate_payload
+
+
+def check_header_columns(
+    place: str, row: Any, header: Header, hashed: str, findings: Findings
+) -> None:
+    """Report columns of `commit_batch` that its signed header does not say."""
+    findings.compare(
+        place,
+        "changed",
+        {
+            "tenant_id": (row.tenant_id, header.tenant_id),
+            "batch": (row.batch, header.batch),
+            "lineage": (row.lineage, header.lineage),
+            "header_hash": (row.header_hash, hashed),
+            "first_seq": (row.first_seq, header.first_seq),
+            "last_seq": (row.last_seq, header.last_seq),
+            "leaf_count": (row.leaf_count, header.leaf_count),
+            "server_time": (row.server_time, header.server_time),
+        },
+    )
+
+
+def check_command(
+    place: str, row: Any, leaf: Leaf, device_keys: Mapping[str, bytes], findings: Findings
+) -> None:
+    """Report what in a row of `command_log` its leaf, its bytes or its signature do not say."""
+    seqs = [step.seq for step in leaf.events]
+    findings.compare(
+        place,
+        "changed",
+        {
+            "tenant_id": (row.tenant_id, leaf.tenant_id),
+            "lineage": (row.lineage, leaf.lineage),
+            "principal_id": (row.principal_id, leaf.principal_id),
+            "command_id": (row.command_id, leaf.command_id),
+            "fingerprint": (row.fingerprint, leaf.fingerprint),
+            "aggregate_id": (row.aggregate_id, leaf.aggregate_id),
+            "outcome": (row.outcome, leaf.outcome),
+            "code": (row.code, leaf.code),
+            "version": (row.version, leaf.details.get("version")),
+            "first_seq": (row.first_seq, seqs[0] if seqs else None),
+            "last_seq": (row.last_seq, seqs[-1] if seqs else None),
+            "command": (command_hash(row.command), leaf.command_hash),
+        },
+    )
+    try:
+        command = decode_command(row.command)
+    except MessageError as error:
+        findings.add(f"{place} command", "changed", str(error))
+        return
+    findings.compare(
+        place,
+        "changed",
+        {
+            "name": (row.name, command.name),
+            "aggregate_type": (row.aggregate_type, kind_of_command(command.name).name),
+            "aggregate_id": (row.aggregate_id, command.aggregate_id),
+            "after": (row.after, command.after),
+            "principal_id": (row.principal_id, command.actor.id),
+            "command_id": (row.command_id, command.command_id),
+        },
+    )
+    _check_signature(place, row, command, device_keys, findings)
+
+
+def _check_signature(
+    place: str, row: Any, command: Any, device_keys: Mapping[str, bytes], findings: Findings
+) -> None:
+    device_id = command.actor.device_id
+    if device_id is None:
+        if row.keyid is not None or row.signature is not None:
+            findings.add(f"{place} signature", "inserted", "no device signed this command")
+        return
+    if isinstance(command, Enrol):
+        public_key: bytes | None = bytes.fromhex(command.public_key)
+    else:
+        public_key = device_keys.get(device_id)
+    if public_key is None or row.keyid is None or row.signature is None:
+        findings.add(f"{place} signature", "missing", f"of device {device_id}")
+        return
+    try:
+        trusted = {key_id(public_key): public_key}
+        verify_bytes(COMMAND_TYPE, row.command, row.keyid, row.signature, trusted)
+    except SignatureError as error:
+        findings.add(f"{place} signature", "changed", error.code)
+    if signed_fingerprint(row.command) != row.fingerprint:
+        findings.add(f"{place} fingerprint", "changed", "it is not that of the signed bytes")
+
+
+def check_event(
+    place: str, row: Any, command: Any, leaf: Leaf, step: LeafEvent, findings: Findings
+) -> Event | None:
+    """Report what in a row of `audit_event` its leaf and its payload do not say.
+
+    Returns the decoded event, or None where it cannot be read.
+    """
+    if payload_hash(row.payload) != step.payload_hash:
+        findings.add(f"{place} payload", "changed", "it is not what was signed")
+        return None
+    findings.compare(
+        place,
+        "changed",
+        {
+            "batch": (row.batch, command.batch),
+            "leaf_index": (row.leaf_index, command.leaf_index),
+            "aggregate_version": (row.aggregate_version, step.version),
+        },
+    )
+    try:
+        validate_payload(row.type, row.payload)
+        event = decode_event(row.type, row.payload)
+    except (KeyError, SchemaError, msgspec.ValidationError) as error:
+        findings.add(f"{place} type", "changed", f"the payload is no {row.type}: {error}")
+        return None
+    findings.compare(
+        place,
+        "changed",
+        {
+            "tenant_id": (row.tenant_id, event.tenant_id),
+            "event_id": (row.event_id, event.event_id),
+            "aggregate_type": (row.aggregate_type, kind_of_event(event.type).name),
+            "aggregate_id": (row.aggregate_id, event.aggregate_id),
+            "aggregate_version": (row.aggregate_version, event.aggregate_version),
+            "type": (row.type, event.type),
+            "schema_version": (row.schema_version, event.schema_version),
+            "actor_id": (row.actor_id, event.actor.id),
+            "actor_role": (row.actor_role, event.actor.role.value),
+            "device_id": (row.device_id, event.actor.device_id),
+            "command_id": (row.command_id, event.command_id),
+            "occurred_at": (row.occurred_at, event.occurred_at),
+            "recorded_at": (row.recorded_at, event.recorded_at),
+        },
+    )
+    if (event.aggregate_id, event.actor.id) != (leaf.aggregate_id, leaf.principal_id):
+        findings.add(place, "changed", "it belongs to another decision")
+    return event
