@@ -44,6 +44,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Items on a page of a list when the caller names no `limit`."""
     list_page_max: int = 500
     """Most items on a page of a list or of a sync pull."""
+    list_page_bytes_max: int = 8 * MIB
+    """Stored bytes on a page of a list, after which it ends early; one item always fits."""
+    answer_compressed_bytes_min: int = 2 * KIB
+    """Smallest answer that is compressed for callers that take gzip."""
     long_poll_max_seconds: float = 55.0
     """Longest that `/v1/sync/wait` stays open: under the minute after which proxies give up."""
     retry_after_seconds: float = 2.0
@@ -87,12 +91,28 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How long a device session lasts; devices renew by themselves."""
     token_life_seconds: float = 90 * DAY
     """How long an access token lasts when its maker names no end."""
+    token_use_interval_seconds: float = MINUTE
+    """Shortest time between two notes of when a credential was last used."""
+    attempts_window_seconds: float = MINUTE
+    """The window in which attempts of one network address are counted."""
+    enrolment_attempts_max: int = 60
+    """Most requests about enrolment from one address in that window."""
+    session_attempts_max: int = 240
+    """Most requests about device sessions from one address in that window."""
+    token_failures_max: int = 60
+    """Unknown tokens from one address in that window, after which it is told to wait."""
+    addresses_counted_max: int = 10_000
+    """Addresses whose attempts are remembered; the one not seen for longest is forgotten."""
+    location_purposes: tuple[str, ...] = ("dispatch", "review", "audit")
+    """Purposes for which precise positions are shown, as `Location-Purpose` names them."""
 
     keep_from_age_seconds: float = 30 * DAY
     """Devices keep what was acknowledged within this time, in case the server is restored."""
 
     relay_claim_max: int = 100
     """Most outbox rows claimed at once."""
+    relay_in_flight_max: int = 8
+    """Most deliveries under way at once for one subscription."""
     relay_lease_seconds: float = MINUTE
     """How long a relay owns a subscription without renewing its lease."""
     relay_poll_seconds: float = 1.0
@@ -111,7 +131,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse limits under which nothing could work."""
         for name in self.__struct_fields__:
-            if getattr(self, name) <= 0:
+            limit = getattr(self, name)
+            if isinstance(limit, int | float) and limit <= 0:
                 raise ValueError(f"{name} must be above zero")
         for smaller, larger in (
             ("command_bytes_max", "request_bytes_max"),

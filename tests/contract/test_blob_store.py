@@ -199,6 +199,23 @@ def test_a_discarded_upload_is_gone_and_may_be_discarded_again(store: BlobStore)
     store.discard("never")
 
 
+def test_bytes_that_come_after_a_discard_revive_nothing_and_can_be_found(store: BlobStore) -> None:
+    store.begin_upload("u1")
+
+    def chunks() -> Iterator[bytes]:
+        yield b"a" * PIECE
+        store.discard("u1")
+        yield b"late" * PIECE
+
+    store.append("u1", 0, chunks())
+    assert store.size("u1") is None
+    with pytest.raises(UploadMissingError):
+        store.finish("u1", "t1", hash_of(b""))
+    for upload_id in list(store.iterate_uploads()):
+        store.discard(upload_id)
+    assert list(store.iterate_uploads()) == []
+
+
 def test_unfinished_uploads_are_listed_and_similar_ids_are_told_apart(store: BlobStore) -> None:
     assert list(store.iterate_uploads()) == []
     for upload_id in ("u1", "u10", "u1.x"):

@@ -269,7 +269,7 @@ def _example_fields_of_a_principal(kind: str) -> dict[str, Any]:
             return {}
 
 
-def make_command(kind: str, **fields: Any) -> Command:
+def make_command(kind: str, /, **fields: Any) -> Command:
     """Return a valid example of a command by its wire name, changed by the fields given.
 
     With an `override` (a principal's id will do) the personal value holds its reason.

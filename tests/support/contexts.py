@@ -29,13 +29,15 @@ from workmate_shared.kernel.command import Command, Event
 from workmate_shared.kernel.decision import Committed, Conflict, Decision, Rejection
 from workmate_shared.kernel.lifecycle import Blob, Context, EventRef, PrincipalFacts
 from workmate_shared.kernel.table import Role
-from workmate_shared.tasks.lifecycle import TASK_LIFECYCLE
+from workmate_shared.principals.commands import EnrolmentCode
+from workmate_shared.principals.principal import Principal
 from workmate_shared.tasks.manifest import Manifest
-from workmate_shared.tasks.task import Task, decode_manifest, evolve
+from workmate_shared.tasks.task import Task, decode_manifest
 from workmate_shared.tasks.values import Fixes, ManifestPersonal, SitePosition
 from workmate_shared.wire.fingerprint import signed_fingerprint
-from workmate_shared.wire.registry import is_annotation
+from workmate_shared.wire.registry import is_annotation, kind_of_command
 
+CODE_HASH = "0d" * 32
 HANDED_OVER_ID = "manifest-handed-over"
 ELIGIBLE = PrincipalFacts(True, frozenset({Role.WORKER}), frozenset({"electrical"}))
 OPENED: Mapping[str, Any] = {
@@ -79,9 +81,10 @@ def refer_to(events: tuple[Event, ...]) -> tuple[EventRef, ...]:
     )
 
 
-def decide_task(state: Task | None, command: Command, **changes: Any) -> Decision:
-    """Decide a command of a task in the context made for it."""
-    return TASK_LIFECYCLE.decide(state, command, make_context(command, **changes))
+def decide(state: Any, command: Command, **changes: Any) -> Decision:
+    """Decide a command of any kind in the context made for it."""
+    lifecycle = kind_of_command(command.name).lifecycle
+    return lifecycle.decide(state, command, make_context(command, **changes))
 
 
 def events_of(decision: Decision) -> tuple[Event, ...]:
@@ -96,29 +99,26 @@ def events_of(decision: Decision) -> tuple[Event, ...]:
 
 
 class Story:
-    """A task and its history, told one command after the other; every one must be accepted."""
+    """An aggregate and its history, told one command after the other; each must be accepted."""
 
     def __init__(self) -> None:
         self.events: tuple[Event, ...] = ()
-        self._task: Task | None = None
+        self.state: Any = None
 
-    @property
-    def task(self) -> Task:
-        """The task as it is now."""
-        assert self._task is not None
-        return self._task
+    def tell(self, kind: str, /, *, facts: Mapping[str, Any] | None = None, **fields: Any) -> Any:
+        """Let the next command happen; it expects the present version and has a key of its own.
 
-    def tell(self, kind: str, *, facts: Mapping[str, Any] | None = None, **fields: Any) -> Task:
-        """Let the next command happen; it expects the present version and has a key of its own."""
+        `facts` change the context, `fields` the command. Returns the state after it.
+        """
         fields.setdefault("command_id", f"story-{len(self.events) + 1}")
-        fields.setdefault("expected_version", self._task.version if self._task else 0)
+        fields.setdefault("expected_version", self.state.version if self.state else 0)
         command = make_command(kind, **fields)
-        decision = decide_task(self._task, command, **(facts or {}))
+        decision = decide(self.state, command, **(facts or {}))
         assert isinstance(decision, Committed), decision
         for event in decision.events:
-            self._task = evolve(self._task, event)
+            self.state = kind_of_command(kind).evolve(self.state, event)
         self.events += decision.events
-        return self.task
+        return self.state
 
 
 _WAY = (
@@ -158,4 +158,23 @@ def story_to(state: str, *, hand_over: bool = False, **creation: Any) -> Story:
 
 def walk_to(state: str, *, hand_over: bool = False, **creation: Any) -> Task:
     """Return the task after a legal history to the state; see `story_to`."""
-    return story_to(state, hand_over=hand_over, **creation).task
+    task: Task = story_to(state, hand_over=hand_over, **creation).state
+    return task
+
+
+def principal_in(state: str) -> Principal:
+    """Return ASSIGNEE's principal, active or deactivated, with a device and an enrolment code.
+
+    The code's hash is CODE_HASH; it can be used until a minute after NOW.
+    """
+    story = Story()
+    story.tell("create_principal")
+    story.tell("add_credential", actor=make_actor(Role.SYSTEM))
+    code = EnrolmentCode(
+        credential_id="code-1", code_hash=CODE_HASH, expires_at="2026-03-01T09:01:00.000Z"
+    )
+    story.tell("add_credential", credential=code)
+    if state == "deactivated":
+        story.tell("deactivate_principal")
+    principal: Principal = story.state
+    return principal

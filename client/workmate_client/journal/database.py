@@ -88,7 +88,7 @@ def fill_nothing(connection: sa.Connection) -> None:
 class Database:
     """The file at `path`, opened under a raw 32-byte key."""
 
-    def __init__(  # noqa: PLR0917 - `sibling` passes on what it was given
+    def __init__(
         self,
         path: Path,
         key: bytes,

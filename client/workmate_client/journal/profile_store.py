@@ -20,6 +20,7 @@ _IDENTITY = (
     "worker_id",
     "device_id",
     "lineage",
+    "past_lineages",
     "pinned_keys",
     "display_name",
     "enrolled",
@@ -73,6 +74,9 @@ class ProfileStore(JournalPart):
         with self._database.write() as connection:
             old = read_profile(connection)
             new = change(old)
+            if old is not None and new.lineage != old.lineage:
+                past = tuple(dict.fromkeys((*old.past_lineages, old.lineage)))
+                new = msgspec.structs.replace(new, past_lineages=past)
             if new == old:
                 return new
             write_profile(connection, new)

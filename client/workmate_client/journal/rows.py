@@ -28,7 +28,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     `pinned_keys` maps the ids of trusted log keys to raw public keys in hex. `clock_skew_seconds` is
     how far this clock is ahead of the server's (negative: behind). `last_contact_at` is the last
     answer that was proven to be the server's, `last_sync_at` the last sync that went through whole,
-    both by this clock. `enrolled` becomes true with the verified receipt of the enrolment;
+    both by this clock. `past_lineages` are those that the server has left. `enrolled` becomes true with the verified receipt of the enrolment;
     `pull_refused` is the code with which the server refuses to tell this device anything.
     """
 
@@ -37,6 +37,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     worker_id: str
     device_id: str
     lineage: str
+    past_lineages: tuple[str, ...] = ()
     pinned_keys: dict[str, str]
     display_name: str | None = None
     enrolled: bool = False

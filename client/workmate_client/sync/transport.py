@@ -4,7 +4,6 @@ A transfer is given up for standing still, never for taking long. Answers are bo
 only as `answers` says. Nothing follows a redirect, and nothing goes in the clear beyond this machine.
 """
 
-import asyncio
 import gzip
 import ipaddress
 from collections.abc import AsyncIterator, Mapping
@@ -27,6 +26,7 @@ from workmate_client.sync.blocking import RunBlocking, run_in_thread
 from workmate_client.sync.failures import (
     CutError,
     InsecureServerError,
+    RefusedError,
     StalledError,
     TransportError,
     UnreachableError,
@@ -56,6 +56,10 @@ SEND_PIECE_BYTES = 16 * 1024
 """A body is handed to the network in pieces of this size; each one taken counts as progress."""
 
 
+# Answers to HEAD have no body that could say more.
+_BODILESS_REFUSALS = {401: "unauthenticated", 404: "not_found", 410: "not_found"}
+
+
 class NewUpload(Struct, frozen=True, kw_only=True):
     """A file to be uploaded: BLAKE3 hash (hex), size in bytes, names, and the task it is for."""
 
@@ -67,7 +71,7 @@ class NewUpload(Struct, frozen=True, kw_only=True):
 
 
 class UploadPlace(Struct, frozen=True):
-    """Where an upload goes on: its address on the server, and how many bytes the server has."""
+    """Where an upload goes on: its address within the server, and how many bytes the server has."""
 
     url: str
     offset: int
@@ -184,14 +188,11 @@ class HttpTransport:
         pairs = [f"{name} {to_base64(value.encode())}" for name, value in metadata.items()]
         headers = {"Upload-Length": str(upload.size_bytes), "Upload-Metadata": ",".join(pairs)}
         raw = await self._tus("POST", self._base / "v1/uploads", token, headers)
-        location = raw.headers.get("location")
-        if not location:
-            raise unreadable(raw, "an upload without a Location")
-        return UploadPlace(str(self._own(location, raw)), _offset(raw, default=0))
+        return UploadPlace(self._own_place(raw), _offset(raw, default=0))
 
     async def upload_offset(self, token: str, url: str) -> int:
         """Ask how many bytes of an upload the server has (tus 1.0.0, HEAD)."""
-        return _offset(await self._tus("HEAD", URL(url), token, {}))
+        return _offset(await self._tus("HEAD", self._base.join(URL(url)), token, {}))
 
     async def send_chunk(self, token: str, url: str, offset: int, chunk: bytes) -> int:
         """Send bytes from an offset on and return the new offset (tus 1.0.0, PATCH)."""
@@ -199,7 +200,7 @@ class HttpTransport:
             "Upload-Offset": str(offset),
             "Content-Type": "application/offset+octet-stream",
         }
-        return _offset(await self._tus("PATCH", URL(url), token, headers, chunk))
+        return _offset(await self._tus("PATCH", self._base.join(URL(url)), token, headers, chunk))
 
     async def _post(self, path: str, message: object, kind: type[T], token: str | None = None) -> T:
         body = await self._run_blocking(encode, message)
@@ -216,22 +217,26 @@ class HttpTransport:
     async def _tus(
         self, method: str, url: URL, token: str, headers: Mapping[str, str], body: bytes = b""
     ) -> RawAnswer:
-        # A page in the place of tus has no such header; bodies of successes mean nothing in tus.
-        raw = await self._send(method, url, token, {"Tus-Resumable": TUS_VERSION, **headers}, body)
+        raw = await self._send(
+            method, url, token, {"Tus-Resumable": TUS_VERSION, **headers}, body
+        )
+        if method == "HEAD" and raw.status in _BODILESS_REFUSALS:
+            raise RefusedError(_BODILESS_REFUSALS[raw.status], raw.status, "upload refused")
         check_success(raw)
+        # Bodies of successes mean nothing in tus; a portal's page has no such header.
         if raw.headers.get("tus-resumable") != TUS_VERSION:
             raise unreadable(raw, f"status {raw.status}, not tus {TUS_VERSION}")
         return raw
 
-    def _own(self, location: str, raw: RawAnswer) -> URL:
-        """Return an absolute address of our server; the token goes nowhere else."""
+    def _own_place(self, raw: RawAnswer) -> str:
+        """Return the upload's address without the server's; the token goes to no other."""
         try:
-            url = (self._base / "v1/uploads").join(URL(location))
+            url = (self._base / "v1/uploads").join(URL(raw.headers.get("location", "")))
         except ValueError as error:
             raise unreadable(raw, f"Location: {error}") from error
-        if url.origin() != self._base.origin():
-            raise unreadable(raw, "an upload at another server")
-        return url
+        if url.origin() != self._base.origin() or url.path == (self._base / "v1/uploads").path:
+            raise unreadable(raw, "no Location at our server")
+        return url.raw_path_qs
 
     async def _send(
         self,

@@ -211,7 +211,9 @@ class Workspace:
         }
         opened: dict[str, Any] = {}
         for commitment, kind in values.items():
-            value = self.opened_value(commitment) if commitment else None
+            if commitment is None:
+                continue
+            value = self.opened_value(commitment)
             if value is not None:
                 opened[commitment] = msgspec.convert(value, kind)
         return manifest, opened

@@ -65,7 +65,8 @@ class Relay:
             waits = {stopping, poll, *running.values()}
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             poll.cancel()
-            _reap(running)
+            if _reap(running):
+                await self._parts.clock.sleep(self._parts.settings.relay_poll_seconds)
         await asyncio.gather(*running.values(), return_exceptions=True)
         _reap(running)
 
@@ -148,6 +149,7 @@ class _Pass:
         settings = self._parts.settings
         number = due.attempts + 1
         wait = 0.0
+        status: outbox.RowStatus
         if attempt.delivered:
             status = outbox.DELIVERED
         elif attempt.gone or number % settings.webhook_attempts_max == 0:
@@ -207,15 +209,18 @@ class _Pass:
             outbox.renew(connection, self._lease, None)
 
 
-def _reap(running: dict[str, asyncio.Task[int]]) -> None:
-    """Take out the tasks that have ended, and say why where one failed."""
+def _reap(running: dict[str, asyncio.Task[int]]) -> bool:
+    """Take out the tasks that have ended; log those that failed, and return whether any did."""
+    failed = False
     for name, task in list(running.items()):
         if not task.done():
             continue
         del running[name]
         error = task.exception()
         if error is not None:
+            failed = True
             LOG.error("the work for subscription %s ended early", name, exc_info=error)
+    return failed
 
 
 async def _all(works: Iterable[Awaitable[object]]) -> list[int]:

@@ -18,10 +18,10 @@ _RANDOM_RANGE = 1 << (8 * _RANDOM_BYTES)
 def backoff_seconds(
     attempts: int, retry_after_seconds: float | None, settings: Settings, entropy: Entropy
 ) -> float:
-    """Return how long to wait after the attempt number `attempts` (from 1) has failed."""
+    """Return how many seconds to wait after the attempt number `attempts` (from 1)."""
     last = settings.webhook_backoff_max_seconds
     doublings = min(max(attempts - 1, 0), 64)
-    ceiling = min(settings.webhook_backoff_base_seconds * 2**doublings, last)
+    ceiling = min(settings.webhook_backoff_base_seconds * 2.0**doublings, last)
     drawn = int.from_bytes(entropy.token_bytes(_RANDOM_BYTES)) / _RANDOM_RANGE * ceiling
     return max(drawn, min(retry_after_seconds or 0.0, last))
 

@@ -20,7 +20,7 @@ from workmate_server.ports import Entropy
 from workmate_server.store.outbox import Due
 
 CONTENT_TYPE = "application/cloudevents+json"
-SECRET_PREFIX = "whsec_"
+SECRET_PREFIX = "whsec_"  # noqa: S105 - what every such secret begins with
 SECRET_BYTES = 32
 
 

@@ -6,7 +6,7 @@ row is `pending`, `delivered`, or `dead` after its last attempt.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from sqlalchemy import (
@@ -47,9 +47,10 @@ _SETTLE = (
 )
 
 WEBHOOK = "webhook"
-PENDING = "pending"
-DELIVERED = "delivered"
-DEAD = "dead"
+RowStatus = Literal["pending", "delivered", "dead"]
+PENDING: Final = "pending"
+DELIVERED: Final = "delivered"
+DEAD: Final = "dead"
 
 
 class Subscription(Struct, frozen=True, kw_only=True):
@@ -95,7 +96,7 @@ class Settled(Struct, frozen=True, kw_only=True):
     """
 
     due: Due
-    status: Literal["pending", "delivered", "dead"]
+    status: RowStatus
     at: str
     next_attempt_at: str
     status_code: int | None = None

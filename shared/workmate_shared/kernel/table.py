@@ -39,6 +39,7 @@ class Repeat(StrEnum):
     BEEN_THERE = "the assignee has already been in the resulting state"
     SAME_MANIFEST = "the same manifest is already there and undecided"
     SAME_DECISION = "this actor has already decided this manifest in the same way"
+    SAME_REVOCATION = "the credential is already revoked in the same way"
     SAME_CREATION = "the aggregate exists with the same content"
 
 

@@ -53,7 +53,7 @@ PRINCIPAL_TABLE = Table(
             roles=_ADMINS,
             allowed_from=frozenset(STATES),
             expects_version=False,
-            repeat=Repeat.SAME_DECISION,
+            repeat=Repeat.SAME_REVOCATION,
             note="An unknown one: credential_unknown.",
         ),
         Row(

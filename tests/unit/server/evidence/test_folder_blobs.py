@@ -22,8 +22,9 @@ from support.blob_killing import (
     live,
     state_of,
 )
+from support.syncs import watch_syncs
 from workmate_server.evidence.folder_blobs import FolderBlobStore
-from workmate_server.ports import BlobStoreUnavailableError, UploadBusyError, UploadMissingError
+from workmate_server.ports import BlobStoreUnavailableError, UploadBusyError
 from workmate_server.telemetry.system import NoHooks
 
 POINTS = [
@@ -54,12 +55,43 @@ def killed_at(number: int, root: Path) -> list[str]:
     return ["nothing", *done.stdout.splitlines()]
 
 
-def test_every_step_is_synced_before_it_is_acknowledged(tmp_path: Path) -> None:
+def test_every_step_passes_its_kill_points_in_order(tmp_path: Path) -> None:
     hooks = Recording()
     store = FolderBlobStore(tmp_path, hooks, READ_BYTES)
     for name, state in zip(live(store), list(STATES.items())[1:], strict=True):
         assert (name, state_of(store)) == state
     assert hooks.points == POINTS
+
+
+def test_whatever_a_step_changed_is_synced_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = f"blobs/{TENANT}"
+    expected = {
+        "begun": [".", "uploads"],
+        "half": ["uploads/u1"],
+        "whole": ["uploads/u1"],
+        "finished": [".", "blobs", blobs, "uploads/u1", f"{blobs}/{HASH[:2]}", "uploads"],
+        "another begun": ["uploads"],
+        "another half": ["uploads/u2"],
+        "discarded": ["uploads"],
+        "deleted": [f"{blobs}/{HASH[:2]}"],
+    }
+    synced = watch_syncs(monkeypatch, tmp_path)
+    for acknowledged in live(open_folder(tmp_path)):
+        assert (acknowledged, synced) == (acknowledged, expected[acknowledged])
+        synced.clear()
+
+
+def test_what_a_killed_process_left_unsynced_is_synced_before_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_folder(tmp_path)
+    store.begin_upload("u1")
+    (tmp_path / "uploads" / "u1").write_bytes(FIRST)
+    synced = watch_syncs(monkeypatch, tmp_path)
+    assert store.size("u1") == len(FIRST)
+    assert synced == ["uploads/u1"]
 
 
 @pytest.mark.parametrize("number", range(len(POINTS)))
@@ -128,20 +160,6 @@ def test_an_upload_has_one_writer_and_is_not_finished_under_it(tmp_path: Path) -
 
     store.append("u1", 0, chunks())
     assert rival.finish("u1", TENANT, HASH) == len(FIRST + SECOND)
-
-
-def test_bytes_that_come_after_a_discard_revive_nothing(tmp_path: Path) -> None:
-    store = open_folder(tmp_path)
-    store.begin_upload("u1")
-
-    def chunks() -> Iterator[bytes]:
-        store.discard("u1")
-        yield FIRST
-
-    store.append("u1", 0, chunks())
-    assert store.size("u1") is None
-    with pytest.raises(UploadMissingError):
-        store.finish("u1", TENANT, blake3(FIRST).hexdigest())
 
 
 def test_a_blob_cut_short_on_disk_is_healed_by_the_next_upload(tmp_path: Path) -> None:

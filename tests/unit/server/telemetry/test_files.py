@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from support.syncs import watch_syncs
 from workmate_server.telemetry.files import checked_name, make_folder, remove_file, write_file
 
 
@@ -14,6 +15,20 @@ def test_a_written_file_replaces_the_old_one_and_leaves_nothing_else(tmp_path: P
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_file_and_folder_are_synced_whenever_a_name_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = watch_syncs(monkeypatch, tmp_path)
+    make_folder(tmp_path / "a" / "b")
+    assert synced == [".", "a"]
+    write_file(tmp_path / "a" / "b" / "file", b"new")
+    [written, folder] = synced[2:]
+    assert written.startswith("a/b/.file.")
+    assert folder == "a/b"
+    remove_file(tmp_path / "a" / "b" / "file")
+    assert synced[4:] == ["a/b"]
 
 
 def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:

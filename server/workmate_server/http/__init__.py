@@ -1,0 +1,1 @@
+"""The HTTP API: endpoints translate (decode, one call, encode), one place answers problems."""

@@ -1,0 +1,140 @@
+"""What is read, outside the commit path, of principals, credentials and what they last did.
+
+Lists are read in order of an id, from after the one where the last page ended.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, and_, select
+
+from workmate_server.store.database import Database
+from workmate_server.store.tables import (
+    CredentialRow,
+    CredentialUse,
+    PrincipalRow,
+    TenantHead,
+    table_of,
+)
+
+_CREDENTIALS = table_of(CredentialRow)
+_PRINCIPALS = table_of(PrincipalRow)
+_USES = table_of(CredentialUse)
+_HEADS = table_of(TenantHead)
+
+_HOLDERS = (
+    _CREDENTIALS.join(
+        _PRINCIPALS,
+        and_(
+            _PRINCIPALS.c.tenant_id == _CREDENTIALS.c.tenant_id,
+            _PRINCIPALS.c.principal_id == _CREDENTIALS.c.principal_id,
+        ),
+    )
+    .join(_HEADS, _HEADS.c.tenant_id == _CREDENTIALS.c.tenant_id)
+)
+_USED = _HOLDERS.outerjoin(
+    _USES,
+    and_(
+        _USES.c.tenant_id == _CREDENTIALS.c.tenant_id,
+        _USES.c.credential_id == _CREDENTIALS.c.credential_id,
+    ),
+)
+
+
+def find_holder(connection: Connection, kind: str, lookup: str) -> Any:
+    """Return the credential of a kind behind a key or hash, of whichever tenant, or None.
+
+    The row has the credential's columns, its principal's `snapshot` and the tenant's `lineage`.
+    """
+    return connection.execute(
+        select(_CREDENTIALS, _PRINCIPALS.c.snapshot, _HEADS.c.lineage)
+        .select_from(_HOLDERS)
+        .where(_CREDENTIALS.c.kind == kind, _CREDENTIALS.c.lookup == lookup)
+        .limit(1)
+    ).one_or_none()
+
+
+def find_holder_by_id(
+    connection: Connection, tenant_id: str, kind: str, credential_id: str
+) -> Any:
+    """Return the credential of a kind with this id, as `find_holder` does, or None."""
+    return connection.execute(
+        select(_CREDENTIALS, _PRINCIPALS.c.snapshot, _HEADS.c.lineage)
+        .select_from(_HOLDERS)
+        .where(
+            _CREDENTIALS.c.tenant_id == tenant_id,
+            _CREDENTIALS.c.credential_id == credential_id,
+            _CREDENTIALS.c.kind == kind,
+        )
+    ).one_or_none()
+
+
+def device_keys(
+    connection: Connection, tenant_id: str, device_ids: Collection[str]
+) -> dict[str, Any]:
+    """Return the rows of devices by id, revoked ones too; `lookup` is the public key in hex."""
+    if not device_ids:
+        return {}
+    c = _CREDENTIALS.c
+    rows = connection.execute(
+        select(_CREDENTIALS).where(
+            c.tenant_id == tenant_id,
+            c.kind == "device",
+            c.credential_id.in_(sorted(device_ids)),
+        )
+    )
+    return {row.credential_id: row for row in rows}
+
+
+def log_keys(connection: Connection, tenant_id: str) -> dict[str, str]:
+    """Return the public keys (hex) that have signed or will sign the tenant's log, by key id."""
+    c = _CREDENTIALS.c
+    rows = connection.execute(
+        select(c.credential_id, c.lookup).where(
+            c.tenant_id == tenant_id, c.kind == "log_key", c.revoked == 0
+        )
+    )
+    return {row.credential_id: row.lookup for row in rows}
+
+
+def list_credentials(
+    connection: Connection, tenant_id: str, kind: str, after: str, limit: int
+) -> Sequence[Any]:
+    """Return credentials of a kind, by id, with their principal's `snapshot` and last use."""
+    c = _CREDENTIALS.c
+    return connection.execute(
+        select(_CREDENTIALS, _PRINCIPALS.c.snapshot, _USES.c.last_used_at, _USES.c.report)
+        .select_from(_USED)
+        .where(c.tenant_id == tenant_id, c.kind == kind, c.credential_id > after)
+        .order_by(c.credential_id)
+        .limit(limit)
+    ).all()
+
+
+def list_principals(
+    connection: Connection, tenant_id: str, after: str, limit: int
+) -> Sequence[bytes]:
+    """Return the snapshots of principals, by id."""
+    c = _PRINCIPALS.c
+    return (
+        connection.execute(
+            select(c.snapshot)
+            .where(c.tenant_id == tenant_id, c.principal_id > after)
+            .order_by(c.principal_id)
+            .limit(limit)
+        )
+        .scalars()
+        .all()
+    )
+
+
+def note_use(
+    database: Database,
+    connection: Connection,
+    tenant_id: str,
+    credential_id: str,
+    used_at: str,
+) -> None:
+    """Note when a credential was last used; what its device last said of itself stays."""
+    row = {"tenant_id": tenant_id, "credential_id": credential_id, "last_used_at": used_at}
+    database.upsert(connection, _USES, [row])
