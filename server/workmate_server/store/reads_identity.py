@@ -22,16 +22,13 @@ _PRINCIPALS = table_of(PrincipalRow)
 _USES = table_of(CredentialUse)
 _HEADS = table_of(TenantHead)
 
-_HOLDERS = (
-    _CREDENTIALS.join(
-        _PRINCIPALS,
-        and_(
-            _PRINCIPALS.c.tenant_id == _CREDENTIALS.c.tenant_id,
-            _PRINCIPALS.c.principal_id == _CREDENTIALS.c.principal_id,
-        ),
-    )
-    .join(_HEADS, _HEADS.c.tenant_id == _CREDENTIALS.c.tenant_id)
-)
+_HOLDERS = _CREDENTIALS.join(
+    _PRINCIPALS,
+    and_(
+        _PRINCIPALS.c.tenant_id == _CREDENTIALS.c.tenant_id,
+        _PRINCIPALS.c.principal_id == _CREDENTIALS.c.principal_id,
+    ),
+).join(_HEADS, _HEADS.c.tenant_id == _CREDENTIALS.c.tenant_id)
 _USED = _HOLDERS.outerjoin(
     _USES,
     and_(
@@ -54,9 +51,7 @@ def find_holder(connection: Connection, kind: str, lookup: str) -> Any:
     ).one_or_none()
 
 
-def find_holder_by_id(
-    connection: Connection, tenant_id: str, kind: str, credential_id: str
-) -> Any:
+def find_holder_by_id(connection: Connection, tenant_id: str, kind: str, credential_id: str) -> Any:
     """Return the credential of a kind with this id, as `find_holder` does, or None."""
     return connection.execute(
         select(_CREDENTIALS, _PRINCIPALS.c.snapshot, _HEADS.c.lineage)

@@ -11,7 +11,8 @@ from workmate_shared.kernel.catalogue import CATALOGUE
 
 _SENTENCES: dict[str, str] = {
     "version_conflict": (
-        "It builds on version {expected_version}, but version {version} ({state}) changed it since."
+        "It builds on version {expected_version}, but version {changed_version} changed it; "
+        "it is {state} now."
     ),
     "chain_broken": "It builds on {after}, which ended as {after_outcome}.",
     "external_id_conflict": (

@@ -208,7 +208,12 @@ def _check_version(state: State, command: Command, context: Context, row: Row) -
         return None
     if expected is None:
         return Refusal("expected_version_required") if row.expects_version else None
-    facts = {"expected_version": expected, "version": state.version, "state": state.state}
+    facts = {
+        "expected_version": expected,
+        "version": state.version,
+        "changed_version": state.changed_version,
+        "state": state.state,
+    }
     if expected > state.version:
         older = command.lineage != context.lineage
         return Refusal("history_lost" if older else "version_ahead", facts)

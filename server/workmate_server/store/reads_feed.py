@@ -1,0 +1,208 @@
+"""What a device pulls: the objects that changed for its worker, and what it must know beside them.
+
+Each function is one indexed look; none grows with the length of the log.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import Connection, and_, select
+
+from workmate_server.store.database import Database
+from workmate_server.store.tables import (
+    AuditEvent,
+    CommandLog,
+    CommitBatch,
+    CredentialRow,
+    CredentialUse,
+    EvidenceManifest,
+    FeedRow,
+    TaskSnapshot,
+    table_of,
+)
+
+_FEED = table_of(FeedRow)
+_TASKS = table_of(TaskSnapshot)
+_EVENTS = table_of(AuditEvent)
+_BATCHES = table_of(CommitBatch)
+_COMMANDS = table_of(CommandLog)
+_CREDENTIALS = table_of(CredentialRow)
+_MANIFESTS = table_of(EvidenceManifest)
+_USES = table_of(CredentialUse)
+
+LOG_KEY = "log_key"
+REVOKED = "credential.revoked"
+
+
+class FeedItem(Struct, frozen=True):
+    """One object that changed at `seq`: its snapshot, or why it left the audience's sight."""
+
+    kind: str
+    object_id: str
+    seq: int
+    removed_why: str | None
+    snapshot: bytes | None
+
+
+class FeedPage(Struct, frozen=True):
+    """Everything that changed for an audience after one seq up to and including `seq`."""
+
+    items: list[FeedItem]
+    seq: int
+    more: bool
+
+
+def load_page(
+    connection: Connection,
+    tenant_id: str,
+    audience: str,
+    *,
+    after_seq: int,
+    newest_seq: int,
+    limit: int,
+) -> FeedPage:
+    """Return the next page in seq order, of `limit` objects or those of one seq if they are more.
+
+    A page never ends between objects of one seq. The last page reaches to `newest_seq`, which the
+    same transaction read as the end of the log.
+    """
+    c = _FEED.c
+    mine = and_(c.tenant_id == tenant_id, c.audience == audience, c.seq > after_seq)
+    last = connection.execute(
+        select(c.seq).where(mine).order_by(c.seq).offset(limit - 1).limit(1)
+    ).scalar()
+    end = newest_seq if last is None else last
+    rows = connection.execute(
+        select(_FEED, _TASKS.c.snapshot)
+        .outerjoin(
+            _TASKS,
+            and_(
+                _TASKS.c.tenant_id == c.tenant_id,
+                _TASKS.c.task_id == c.object_id,
+                c.kind == "task",
+                c.removed_why.is_(None),
+            ),
+        )
+        .where(mine, c.seq <= end)
+        .order_by(c.seq, c.kind, c.object_id)
+    )
+    items = [
+        FeedItem(row.kind, row.object_id, row.seq, row.removed_why, row.snapshot) for row in rows
+    ]
+    more = last is not None and changed_after(connection, tenant_id, audience, end)
+    return FeedPage(items, end if more else newest_seq, more)
+
+
+def changed_after(connection: Connection, tenant_id: str, audience: str, seq: int) -> bool:
+    """Whether anything changed for the audience after `seq`."""
+    c = _FEED.c
+    found = connection.execute(
+        select(c.seq).where(c.tenant_id == tenant_id, c.audience == audience, c.seq > seq).limit(1)
+    )
+    return found.first() is not None
+
+
+def load_manifests(
+    connection: Connection, tenant_id: str, manifests: list[tuple[str, str]]
+) -> dict[tuple[str, str], bytes]:
+    """Return the bytes of manifests by (task id, manifest id)."""
+    if not manifests:
+        return {}
+    c = _MANIFESTS.c
+    rows = connection.execute(
+        select(c.task_id, c.manifest_id, c.manifest).where(
+            c.tenant_id == tenant_id,
+            c.task_id.in_({task_id for task_id, _ in manifests}),
+            c.manifest_id.in_({manifest_id for _, manifest_id in manifests}),
+        )
+    )
+    return {(row.task_id, row.manifest_id): row.manifest for row in rows}
+
+
+def load_log_key_events(connection: Connection, tenant_id: str, after_batch: int) -> list[Any]:
+    """Return the events that added log keys in batches after one number, in order."""
+    c = _CREDENTIALS.c
+    return list(
+        connection.execute(
+            select(_EVENTS)
+            .join(
+                _CREDENTIALS,
+                and_(c.tenant_id == _EVENTS.c.tenant_id, c.added_seq == _EVENTS.c.seq),
+            )
+            .where(c.tenant_id == tenant_id, c.kind == LOG_KEY, _EVENTS.c.batch > after_batch)
+            .order_by(_EVENTS.c.seq)
+        )
+    )
+
+
+def load_device(connection: Connection, tenant_id: str, device_id: str) -> Any:
+    """Return the credential of a device, or None."""
+    c = _CREDENTIALS.c
+    return connection.execute(
+        select(_CREDENTIALS).where(
+            c.tenant_id == tenant_id, c.credential_id == device_id, c.kind == "device"
+        )
+    ).one_or_none()
+
+
+def load_revocations(connection: Connection, tenant_id: str, principal_id: str) -> list[Any]:
+    """Return the events that revoked a principal's credentials, newest first."""
+    c = _EVENTS.c
+    return list(
+        connection.execute(
+            select(_EVENTS)
+            .where(c.tenant_id == tenant_id, c.aggregate_id == principal_id, c.type == REVOKED)
+            .order_by(c.aggregate_version.desc())
+        )
+    )
+
+
+def load_command_at(connection: Connection, tenant_id: str, batch: int, leaf_index: int) -> Any:
+    """Return the decided command that is a leaf of a batch."""
+    c = _COMMANDS.c
+    return connection.execute(
+        select(_COMMANDS).where(
+            c.tenant_id == tenant_id, c.batch == batch, c.leaf_index == leaf_index
+        )
+    ).one()
+
+
+def newest_batch_before(
+    connection: Connection, tenant_id: str, newest_batch: int, instant: str
+) -> int:
+    """Return the number of the newest batch made at or before an instant in UTC; 0 if none was.
+
+    Batches are dense and in order of time, so that halving finds it; a server clock that was set
+    back only moves the answer by so many batches.
+    """
+    low, high = 0, newest_batch
+    c = _BATCHES.c
+    while low < high:
+        middle = (low + high + 1) // 2
+        made = connection.execute(
+            select(c.server_time).where(c.tenant_id == tenant_id, c.batch == middle)
+        ).scalar()
+        if made is not None and made <= instant:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def note_contact(
+    database: Database,
+    connection: Connection,
+    tenant_id: str,
+    credential_id: str,
+    *,
+    at: str,
+    report: str,
+) -> None:
+    """Remember when a device was last heard of and what it said of itself (JSON)."""
+    row = {
+        "tenant_id": tenant_id,
+        "credential_id": credential_id,
+        "last_used_at": at,
+        "report": report,
+    }
+    database.upsert(connection, _USES, [row])
