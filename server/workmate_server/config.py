@@ -63,6 +63,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Gathered in memory before it is made durable; what a cut connection costs at most."""
     upload_life_seconds: float = 7 * DAY
     """How long an unfinished upload is kept after its last byte came."""
+    upload_sweep_seconds: float = HOUR
+    """How often a serving process looks for unfinished uploads that are too old."""
     blob_read_bytes: int = 256 * KIB
     """What one read takes from a blob, for hashing and for answering."""
     blob_store_timeout_seconds: float = 30.0
@@ -127,6 +129,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     """First ceiling of the full-jitter wait between tries; it doubles each time."""
     webhook_backoff_max_seconds: float = 6 * HOUR
     """Last ceiling of that wait, and the longest `Retry-After` that is honoured."""
+
+    import_file_bytes_max: int = 64 * MIB
+    """Largest job file; a larger one is split by whoever exports it."""
+    import_cell_chars_max: int = 64 * KIB
+    """Longest cell of a job file that a mapping reads."""
+    import_in_flight_max: int = 8
+    """Jobs under way at once while a file is handed in over HTTP."""
+    import_attempts_max: int = 5
+    """Tries of one job over HTTP before the import stops."""
+    import_timeout_seconds: float = 30.0
+    """How long the server may take to answer one job of an import."""
 
     def __post_init__(self) -> None:
         """Refuse limits under which nothing could work."""

@@ -20,6 +20,7 @@ from workmate_shared.kernel.command import COMMAND_SCHEMA, Actor, Command, Devic
 from workmate_shared.kernel.table import Role
 from workmate_shared.wire.commitment import SALT_BYTES, Disclosure, make_disclosure
 from workmate_shared.wire.dsse import COMMAND_TYPE, sign_bytes
+from workmate_shared.wire.intake import check_message, decode_command
 
 
 class Value(Struct, frozen=True):
@@ -79,7 +80,7 @@ class Author:
     def write(self, profile: Profile, act: Act, device_seq: int) -> Written:
         """Write and sign a command under its number; nothing is saved yet.
 
-        Raises msgspec.ValidationError or ValueError where a field breaks its rule.
+        Raises MessageError with the path where a field breaks its rule, as the server would.
         """
         disclosures = dict(act.disclosures)
         commitments: dict[str, Any] = {
@@ -103,7 +104,7 @@ class Author:
         )
         payload = msgspec.json.encode(command)
         # What a struct's constructor lets pass is refused here, before anybody has signed it.
-        msgspec.json.decode(payload, type=act.kind)
+        check_message(decode_command(payload), disclosures, profile.tenant_id)
         key_id, signature = sign_bytes(COMMAND_TYPE, payload, self._keys.device_seed)
         return Written(command, SignedParts(payload, key_id, signature, disclosures))
 

@@ -7,6 +7,8 @@ The server takes them once that command has a recorded outcome, or while this wo
 import base64
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from workmate_client.journal.rows import EvidenceItem, QueuedCommand
 from workmate_client.journal.store import Journal
 from workmate_client.replica.store import Replica, ReplicaTask
@@ -75,8 +77,7 @@ class EvidenceView:
         for item in items:
             named_by = [command for command in naming if item.hash in self._hashes(command)]
             if named_by:
-                file = _file(item, named_by, held=held, announced=item.hash in announced)
-                found.append(file)
+                found.append(_file(item, named_by, held=held, announced=item.hash in announced))
         return found
 
     def _hashes(self, command: QueuedCommand) -> tuple[str, ...]:
@@ -89,14 +90,22 @@ class EvidenceView:
 def _file(
     item: EvidenceItem, named_by: Sequence[QueuedCommand], *, held: bool, announced: bool
 ) -> EvidenceFile:
-    return EvidenceFile(
+    file = EvidenceFile(
         task_id=item.task_id,
         hash=item.hash,
         size_bytes=item.size_bytes,
         named_by=named_by[0].command_id,
         allowed=held or any(command.outcome is not None for command in named_by),
-        uploaded=item.upload_done_at is not None,
         announced=announced,
+    )
+    return moved_on(file, item)
+
+
+def moved_on(file: EvidenceFile, item: EvidenceItem) -> EvidenceFile:
+    """Return a file as it is after a try, with what its row says now."""
+    return replace(
+        file,
+        uploaded=item.upload_done_at is not None,
         set_aside=item.quarantined is not None,
         wait_code=item.wait_code,
         not_before=seconds_of(item.next_attempt_at),

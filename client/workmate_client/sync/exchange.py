@@ -118,9 +118,7 @@ class Exchange:
         judgement = judge(
             answer, [_sent(command) for command in commands], cursor, _pinned(profile, pending)
         )
-        skew = estimate_skew(
-            heard.at, heard.round_trip_seconds, parse_instant(answer.server_time)
-        )
+        skew = estimate_skew(heard.at, heard.round_trip_seconds, parse_instant(answer.server_time))
         # The page first: a job never looks undone between its outcome and its change.
         pull = self._take_pull(answer, judgement.pull, cursor)
         facts = facts_of(heard, skew.certain_seconds, judgement) | {"pull_refused": pull.refused}

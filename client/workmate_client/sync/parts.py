@@ -1,5 +1,7 @@
 """What the sync engine is made of: the device's stores and ports, put together once."""
 
+from datetime import timedelta
+
 from msgspec import Struct
 
 from workmate_client.config import ProfilePaths, Settings
@@ -44,8 +46,7 @@ class SyncParts(Struct, frozen=True, kw_only=True):
 
     def instant_in(self, seconds: float) -> str:
         """Return the instant of this clock that lies so many seconds ahead."""
-        now = self.clock.now()
-        return format_instant(now.fromtimestamp(now.timestamp() + seconds, now.tzinfo))
+        return format_instant(self.clock.now() + timedelta(seconds=seconds))
 
 
 def seconds_of(instant: str | None) -> float | None:

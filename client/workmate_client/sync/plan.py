@@ -179,6 +179,11 @@ def next_batch(situation: Situation) -> tuple[str, ...]:
     return tuple(chosen)
 
 
+def smaller_batch(sent: int) -> int | None:
+    """Return how many commands to send after that many were too many; None if it was one alone."""
+    return sent // 2 if sent > 1 else None
+
+
 def _may_go(
     command: PendingCommand,
     situation: Situation,

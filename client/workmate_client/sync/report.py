@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from workmate_client.journal.rows import Conservation, QueuedCommand
 from workmate_client.sync.exchange import Exchanged
+from workmate_client.sync.plan import Situation, upload_fault
 from workmate_client.sync.skew import SkewEstimate
 from workmate_client.sync.verify import RecordedStatus
 from workmate_client.sync.watchdog import Alarm
@@ -98,4 +99,20 @@ def waiting_of(command: QueuedCommand) -> Waiting:
         code=command.wait_code,
         blocked_by=command.blocked_by,
         next_attempt_at=command.next_attempt_at,
+    )
+
+
+def files_waiting(situation: Situation | None) -> tuple[FileWaiting, ...]:
+    """Return the files that are not on the server after a run that ended in this situation."""
+    if situation is None:
+        return ()
+    return tuple(
+        FileWaiting(
+            task_id=file.task_id,
+            hash=file.hash,
+            code=upload_fault(file, situation) or file.wait_code,
+            set_aside=file.set_aside,
+        )
+        for file in situation.files
+        if not file.uploaded
     )

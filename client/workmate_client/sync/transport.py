@@ -217,9 +217,7 @@ class HttpTransport:
     async def _tus(
         self, method: str, url: URL, token: str, headers: Mapping[str, str], body: bytes = b""
     ) -> RawAnswer:
-        raw = await self._send(
-            method, url, token, {"Tus-Resumable": TUS_VERSION, **headers}, body
-        )
+        raw = await self._send(method, url, token, {"Tus-Resumable": TUS_VERSION, **headers}, body)
         if method == "HEAD" and raw.status in _BODILESS_REFUSALS:
             raise RefusedError(_BODILESS_REFUSALS[raw.status], raw.status, "upload refused")
         check_success(raw)

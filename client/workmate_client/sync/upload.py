@@ -6,13 +6,19 @@ that cannot be read, or that the server finds damaged, is set aside after some t
 """
 
 from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
+from workmate_client.errors import DeviceError
 from workmate_client.journal.rows import EvidenceItem
 from workmate_client.journal.sealed import SealedFileError
+from workmate_client.ports import StorageError
 from workmate_client.sync.backoff import delay_seconds
 from workmate_client.sync.failures import RefusedError, TransportError
 from workmate_client.sync.parts import SyncParts
 from workmate_client.sync.transport import NewUpload, UploadPlace
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CHUNK_MIN_BYTES = 16 * 1024
 """A link over which not even this much moves in time is no link."""
@@ -25,6 +31,14 @@ _DAMAGED = "hash_mismatch"
 _NOT_YET = "not_found"
 
 
+class EvidenceUnreadableError(DeviceError):
+    """A sealed file that cannot be read as it was sealed; `code` is what was found."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
 def no_upload_progress(item: EvidenceItem, bytes_acknowledged: int) -> None:
     """Show nothing."""
 
@@ -32,9 +46,7 @@ def no_upload_progress(item: EvidenceItem, bytes_acknowledged: int) -> None:
 class Uploader:
     """Moves files on, and remembers what it need not ask or compute again in this process."""
 
-    def __init__(
-        self, parts: SyncParts, progress: UploadProgress = no_upload_progress
-    ) -> None:
+    def __init__(self, parts: SyncParts, progress: UploadProgress = no_upload_progress) -> None:
         self._parts = parts
         self._progress = progress
         self._places: dict[tuple[str, str], UploadPlace] = {}
@@ -46,19 +58,19 @@ class Uploader:
         """Move a file on by one piece; returns how many bytes the server acknowledged by it.
 
         Raises TransportError, after which the server is asked for its offset before anything else,
-        and SealedFileError for a file that cannot be read as it was sealed.
+        and EvidenceUnreadableError.
         """
         key = (item.task_id, item.hash)
+        folder = self._parts.folder
         if key not in self._hashed:
-            folder = self._parts.folder
-            await self._parts.run_blocking(folder.verify_file, item.sealed_name, item.hash)
+            await self._read(folder.verify_file, item.sealed_name, item.hash)
             self._hashed.add(key)
         try:
             place = self._places.get(key)
             if place is None:
                 return await self._begin(item, token)
-            chunk = await self._parts.run_blocking(
-                self._parts.folder.read_range, item.sealed_name, place.offset, self._chunk_bytes
+            chunk = await self._read(
+                folder.read_range, item.sealed_name, place.offset, self._chunk_bytes
             )
             offset = await self._parts.transport.send_chunk(token, place.url, place.offset, chunk)
             if not place.offset < offset <= item.size_bytes:
@@ -76,6 +88,12 @@ class Uploader:
         shrunk = smaller < self._chunk_bytes
         self._chunk_bytes = min(smaller, self._chunk_bytes)
         return shrunk
+
+    async def _read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await self._parts.run_blocking(function, *args, **kwargs)
+        except (SealedFileError, StorageError) as error:
+            raise EvidenceUnreadableError(error.code, error.detail) from error
 
     async def _begin(self, item: EvidenceItem, token: str) -> int:
         """Find out where to go on; returns the bytes that need not be sent at all."""
@@ -123,7 +141,9 @@ class Uploader:
             del self._places[key]
         self._progress(item, place.offset)
 
-    def record_failure(self, item: EvidenceItem, error: TransportError | SealedFileError) -> bool:
+    def record_failure(
+        self, item: EvidenceItem, error: TransportError | EvidenceUnreadableError
+    ) -> bool:
         """Note why a file did not move on; blocking. Returns whether it was set aside for that.
 
         A file that the server found damaged starts from its first byte again.
@@ -143,7 +163,7 @@ class Uploader:
             item.task_id, item.hash, code, next_attempt_at=self._parts.instant_in(wait)
         )
         tries = attempts if restarts or item.wait_code == code else 1
-        damaged = restarts or isinstance(error, SealedFileError)
+        damaged = restarts or isinstance(error, EvidenceUnreadableError)
         if damaged and tries >= settings.evidence_attempts_limit:
             journal.quarantine(item.task_id, item.hash, code)
             return True

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from workmate_server.engine.answers import replay_stored, retry_with
 from workmate_server.engine.model import Decided, LoggedEvent, Submission
-from workmate_server.engine.project import Projected, project
+from workmate_server.engine.project import Projected, project, seal
 from workmate_server.engine.workspace import Workspace
 from workmate_server.store import appends, loads
 from workmate_server.store.database import Connection, Database
@@ -56,6 +56,7 @@ class _Draft(Struct, kw_only=True):
     details: Mapping[str, Any]
     version: int
     events: list[tuple[Event, bytes, Any, Any]]
+    kept: Disclosures
 
 
 class Commit:
@@ -82,6 +83,7 @@ class Commit:
         keys = {submission.key for submission in submissions}
         known = loads.load_commands(self._connection, self._tenant_id, keys)
         fresh = [s for s in submissions if s.key not in known]
+        replayed = replay_stored(self._connection, self._tenant_id, known.values())
         self._workspace = Workspace(
             self._connection, self._tenant_id, head.lineage, self._now, fresh
         )
@@ -92,7 +94,7 @@ class Commit:
             elif row.fingerprint != submission.fingerprint:
                 self.answers[position] = retry_with("idempotency_key_reused", submission)
             else:
-                self.answers[position] = replay_stored(self._connection, row)
+                self.answers[position] = replayed[submission.key]
         if self._drafts:
             self._append()
         return [self.answers[position] for position in range(len(submissions))]
@@ -155,6 +157,8 @@ class Commit:
             self._workspace.applied(command, event, state)
         if manifest is not None and events:
             self._workspace.remember(command.aggregate_id, manifest)
+        kept = _kept_values(submission, events)
+        self._workspace.kept(kept)
         version = state.version if state is not None else 0
         details: Mapping[str, Any] = (
             {"events": [event.type for event in events]}
@@ -168,6 +172,7 @@ class Commit:
             details={**details, "version": version},
             version=version,
             events=steps,
+            kept=kept,
         )
 
     def _append(self) -> None:
@@ -183,7 +188,7 @@ class Commit:
                 seq += 1
                 steps.append(LoggedEvent(seq, event.aggregate_version, event.type, payload))
                 event_rows.append(_event_row(event, payload, seq, number, index, after))
-                project(projected, before, after, event, seq, self._workspace.opened_value)
+                project(projected, before, after, event, seq)
             logged.append(steps)
             leaves.append(encode_leaf(_leaf(draft, steps, head.lineage)))
         header, _, paths = build_batch(
@@ -234,6 +239,7 @@ class Commit:
         self._answer(make_receipts(leaves, paths, envelope), logged)
 
     def _write_beside(self, projected: Projected, event_rows: list[dict[str, Any]]) -> None:
+        seal(projected, self._workspace.opened_values)
         appends.write_projections(self._database, self._connection, self._tenant_id, projected)
         kept = [row for draft in self._drafts for row in _disclosure_rows(draft)]
         appends.write_disclosures(self._database, self._connection, kept)
@@ -346,23 +352,29 @@ def _event_row(
     }
 
 
-def _disclosure_rows(draft: _Draft) -> list[dict[str, Any]]:
-    message = draft.submission.message
-    named = {c for event, *_ in draft.events for c in event.commitments()}
-    if message.manifest is not None and draft.events:
+def _kept_values(submission: Submission, events: Sequence[Event]) -> Disclosures:
+    """Return what opens the commitments of events; only values that were proved to open them."""
+    message = submission.message
+    named = {c for event in events for c in event.commitments()}
+    if message.manifest is not None and events:
         named |= set(message.manifest.commitments())
-    given: Disclosures = draft.submission.disclosures
+    proved = named & set(message.opened) & set(submission.disclosures)
+    return {name: submission.disclosures[name] for name in sorted(proved)}
+
+
+def _disclosure_rows(draft: _Draft) -> list[dict[str, Any]]:
+    command = draft.submission.message.command
     return [
         {
-            "tenant_id": message.command.tenant_id,
+            "tenant_id": command.tenant_id,
             "commitment": commitment,
-            "salt": given[commitment].salt,
-            "retention_class": given[commitment].retention_class,
-            "value": given[commitment].value,
-            "aggregate_id": message.command.aggregate_id,
+            "salt": disclosure.salt,
+            "retention_class": disclosure.retention_class,
+            "value": disclosure.value,
+            "aggregate_id": command.aggregate_id,
             "keep_until": None,
         }
-        for commitment in sorted(named & set(given))
+        for commitment, disclosure in draft.kept.items()
     ]
 
 

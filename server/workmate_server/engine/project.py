@@ -4,7 +4,7 @@ The commit path and `rebuild` both use it, so that a snapshot is what its events
 """
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -22,13 +22,17 @@ from workmate_shared.wire.codec import encode
 NO_DEADLINE = "9999-12-31T23:59:59.999Z"
 """Sorts after every deadline."""
 
-Opened = Callable[[str], Mapping[str, Any] | None]
-"""Gives the value behind a commitment as plain JSON, or None where it is gone."""
+Opened = Callable[[Iterable[str]], Mapping[str, Mapping[str, Any]]]
+"""Gives the values behind commitments as plain JSON; those that are gone are left out."""
 
 
 class Projected(Struct):
-    """Rows by primary key, newest wins; `status` changes manifests that are there already."""
+    """Rows by primary key, newest wins; `status` changes manifests that are there already.
 
+    `latest` holds each aggregate's newest state with its seq; `seal` makes the snapshots of it.
+    """
+
+    latest: dict[str, tuple[Any, int]] = {}
     tasks: dict[str, dict[str, Any]] = {}
     principals: dict[str, dict[str, Any]] = {}
     credentials: dict[str, dict[str, Any]] = {}
@@ -37,12 +41,10 @@ class Projected(Struct):
     feed: dict[tuple[str, str, str], dict[str, Any]] = {}
 
 
-def project(
-    rows: Projected, before: Any, after: Any, event: Event, seq: int, opened: Opened
-) -> None:
+def project(rows: Projected, before: Any, after: Any, event: Event, seq: int) -> None:
     """Add what the event at `seq`, which led from `before` to `after`, makes of the projections."""
     if isinstance(after, Task):
-        rows.tasks[after.task_id] = _task_row(after, seq, opened)
+        rows.latest[after.task_id] = (after, seq)
         _project_manifests(rows, before, after, event)
         for entry in feed_entries(before, after):
             rows.feed[entry.audience, "task", after.task_id] = {
@@ -54,18 +56,37 @@ def project(
                 "removed_why": entry.removed_why,
             }
         return
-    _project_principal(rows, before, after, seq)
+    rows.latest[after.principal_id] = (after, seq)
+    _project_credentials(rows, before, after, seq)
 
 
-def _project_principal(rows: Projected, before: Any, after: Principal, seq: int) -> None:
-    rows.principals[after.principal_id] = {
-        "tenant_id": after.tenant_id,
-        "principal_id": after.principal_id,
-        "kind": after.kind,
-        "state": after.state,
-        "version": after.version,
-        "snapshot": encode(after),
+def seal(rows: Projected, opened: Opened) -> None:
+    """Make the snapshots of the newest states, when every event has been projected."""
+    named: list[str] = []
+    for state, _ in rows.latest.values():
+        if isinstance(state, Task):
+            named += state.personal
+            named += [state.position] if state.position else []
+    values = opened(named)
+    for name, (state, seq) in rows.latest.items():
+        if isinstance(state, Task):
+            rows.tasks[name] = _task_row(state, seq, values)
+        else:
+            rows.principals[name] = _principal_row(state)
+
+
+def _principal_row(principal: Principal) -> dict[str, Any]:
+    return {
+        "tenant_id": principal.tenant_id,
+        "principal_id": principal.principal_id,
+        "kind": principal.kind,
+        "state": principal.state,
+        "version": principal.version,
+        "snapshot": encode(principal),
     }
+
+
+def _project_credentials(rows: Projected, before: Any, after: Principal, seq: int) -> None:
     known = {r.credential.credential_id: r for r in before.credentials} if before else {}
     for record in after.credentials:
         old = known.get(record.credential.credential_id)
@@ -99,11 +120,10 @@ def _project_credential(
     rows.credentials[credential.credential_id] = held | row
 
 
-def _task_row(task: Task, seq: int, opened: Opened) -> dict[str, Any]:
-    values = [opened(commitment) for commitment in task.personal]
-    personal = merge_personal([value for value in values if value is not None])
+def _task_row(task: Task, seq: int, values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    personal = merge_personal([values[name] for name in task.personal if name in values])
     named = [personal[name] for name in ("site_name", "address", "client") if personal.get(name)]
-    position = opened(task.position) if task.position else None
+    position = values.get(task.position) if task.position else None
     due = format_instant(parse_instant(task.due_at)) if task.due_at else NO_DEADLINE
     return {
         "tenant_id": task.tenant_id,

@@ -64,7 +64,8 @@ class TenantFounder:
     async def found(self, name: str, log_key_id: str, log_public_key: bytes) -> NewTenant:
         """Create the tenant and commit its first batch.
 
-        Raises LogKeyNotTakenError if any of its commands did not end committed.
+        With the same entropy and clock a second time, what was cut short is finished and the same
+        tenant returned. Raises LogKeyNotTakenError if any command did not end committed.
         """
         tenant_id, lineage = self._entropy.uuid7(), self._entropy.uuid7()
         admin_id = self._entropy.uuid7()
@@ -77,7 +78,7 @@ class TenantFounder:
             "header_hash": None,
         }
         with self._database.write() as connection:
-            appends.create_head(connection, head)
+            appends.create_head(self._database, connection, head)
         token = new_token(self._entropy)
         key = c.LogKey(credential_id=log_key_id, public_key=log_public_key.hex())
         access = c.AccessToken(

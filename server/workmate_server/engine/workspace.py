@@ -20,6 +20,7 @@ from workmate_shared.tasks import commands as c
 from workmate_shared.tasks.manifest import Manifest
 from workmate_shared.tasks.task import Task
 from workmate_shared.tasks.values import Fixes, ManifestPersonal, SitePosition
+from workmate_shared.wire.commitment import Disclosure
 from workmate_shared.wire.registry import (
     AggregateKind,
     is_annotation,
@@ -56,9 +57,6 @@ class Workspace:
         self._load_states(commands)
         self._load_chains(commands)
         self._load_files(commands)
-        for submission in submissions:
-            for commitment, disclosure in submission.disclosures.items():
-                self._disclosed[commitment] = disclosure.value
 
     def _load_states(self, commands: Sequence[Command]) -> None:
         wanted: dict[str, set[str]] = {"task": set(), "principal": set()}
@@ -159,17 +157,21 @@ class Workspace:
         self.outcomes[key] = status
         self._links[key] = command.after
 
-    def opened_value(self, commitment: str) -> Mapping[str, Any] | None:
-        """Return the plain value behind a commitment of this batch or of the store."""
-        text = self._disclosed.get(commitment)
-        if text is None:
-            rows = loads.load_disclosures(self.connection, self.tenant_id, [commitment])
-            row = rows.get(commitment)
-            text = row.value if row is not None else None
-            if text is not None:
-                self._disclosed[commitment] = text
-        value: Mapping[str, Any] | None = None if text is None else msgspec.json.decode(text)
-        return value
+    def opened_values(self, commitments: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+        """Return the plain values behind commitments of this batch or of the store, where known."""
+        named = list(dict.fromkeys(commitments))
+        missing = [name for name in named if name not in self._disclosed]
+        rows = loads.load_disclosures(self.connection, self.tenant_id, missing)
+        self._disclosed |= {name: row.value for name, row in rows.items()}
+        return {
+            name: msgspec.json.decode(self._disclosed[name])
+            for name in named
+            if name in self._disclosed
+        }
+
+    def kept(self, disclosures: Mapping[str, Disclosure]) -> None:
+        """Take over the values that a command of this batch leaves in the store."""
+        self._disclosed |= {name: given.value for name, given in disclosures.items()}
 
     def remember(self, task_id: str, manifest: Manifest) -> None:
         """Keep a manifest of this batch for decisions on it in the same batch."""
@@ -204,19 +206,13 @@ class Workspace:
         if self._record(command) is None:
             return None, {}
         manifest = self._stored_manifest(command)
-        values: dict[str | None, Any] = {
+        kinds: dict[str | None, Any] = {
             manifest.personal: ManifestPersonal,
             manifest.position: Fixes,
             state.position: SitePosition,
         }
-        opened: dict[str, Any] = {}
-        for commitment, kind in values.items():
-            if commitment is None:
-                continue
-            value = self.opened_value(commitment)
-            if value is not None:
-                opened[commitment] = msgspec.convert(value, kind)
-        return manifest, opened
+        found = self.opened_values(name for name in kinds if name is not None)
+        return manifest, {name: msgspec.convert(found[name], kinds[name]) for name in found}
 
     def _stored_manifest(self, command: c.ApproveProof) -> Manifest:
         key = (command.aggregate_id, command.manifest_id)

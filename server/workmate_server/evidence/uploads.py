@@ -36,11 +36,15 @@ _EXPIRED_AT_ONCE = 500
 
 
 class UploadError(Exception):
-    """An upload that cannot begin or go on; `code` is one of the catalogue's."""
+    """An upload that cannot begin or go on; `code` is one of the catalogue's.
 
-    def __init__(self, code: str) -> None:
+    `limit` is the size in bytes that something too large goes beyond.
+    """
+
+    def __init__(self, code: str, limit: int = 0) -> None:
         super().__init__(code)
         self.code = code
+        self.limit = limit
 
 
 class Uploader(Struct, frozen=True):
@@ -82,8 +86,9 @@ class Uploads:
         UploadError: `not_found` where he may not upload it for this task, `too_large`, or
         `hash_mismatch` for an empty file under another file's hash.
         """
-        if announced.size > self.settings.upload_bytes_max:
-            raise UploadError("too_large")
+        most = self.settings.upload_bytes_max
+        if announced.size > most:
+            raise UploadError("too_large", most)
         upload, complete = await self.run_blocking(self._begin, uploader, announced)
         if complete:
             return upload, upload.size
@@ -105,7 +110,7 @@ class Uploads:
         """
         async for piece in _pieces(content, self.settings.upload_piece_bytes):
             if offset + len(piece) > upload.size:
-                raise UploadError("too_large")
+                raise UploadError("too_large", upload.size)
             offset = await self.run_blocking(self._append, upload, offset, piece)
         if offset == upload.size:
             await self.run_blocking(self._finish, upload)

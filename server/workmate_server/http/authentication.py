@@ -4,8 +4,6 @@ A session of somebody who may no longer act reaches the addresses under which a 
 it recorded before, and nothing else. A wrong token is answered in one way, whatever is wrong with it.
 """
 
-from typing import cast
-
 from aiohttp import web
 from msgspec.structs import replace
 
@@ -79,7 +77,7 @@ def _note_use(services: Services, caller: Caller) -> None:
 
 def _open_to_barred(request: web.Request) -> bool:
     resource = request.match_info.route.resource
-    path = cast("str", resource.canonical) if resource is not None else ""
+    path = resource.canonical if resource is not None else ""
     return any(path == start or path.startswith(f"{start}/") for start in OPEN_TO_BARRED)
 
 

@@ -51,9 +51,7 @@ def read_cursor(
         padded = text[:CURSOR_CHARACTERS_MAX] + "=" * (-len(text) % 4)
         sealed = base64.b64decode(padded, altchars=b"-_", validate=True)
         data = sealed[_SEAL_BYTES:]
-        if not hmac.compare_digest(
-            sealed[:_SEAL_BYTES], _seal(services, caller, scope, data)
-        ):
+        if not hmac.compare_digest(sealed[:_SEAL_BYTES], _seal(services, caller, scope, data)):
             raise ProblemError("bad_cursor")
         place = decode(data, _Place, max_bytes=CURSOR_CHARACTERS_MAX)
     except (binascii.Error, ValueError, MalformedError) as error:

@@ -18,9 +18,7 @@ def json_response(
     value: object, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
     """Return an answer with a value that msgspec encodes."""
-    return web.Response(
-        body=encode(value), status=status, content_type=JSON_TYPE, headers=headers
-    )
+    return web.Response(body=encode(value), status=status, content_type=JSON_TYPE, headers=headers)
 
 
 def page_response(

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from workmate_server.config import Settings
 from workmate_server.ports import Entropy
 
-_RANDOM_BYTES = 7
+_RANDOM_BYTES = 4
 _RANDOM_RANGE = 1 << (8 * _RANDOM_BYTES)
 
 

@@ -111,9 +111,9 @@ def move_head(connection: Connection, tenant_id: str, values: Mapping[str, Any])
     connection.execute(update(_HEADS).where(_HEADS.c.tenant_id == tenant_id).values(**values))
 
 
-def create_head(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Begin the log of a new tenant; raises DuplicateError through the transaction if it exists."""
-    connection.execute(insert(_HEADS), [dict(row)])
+def create_head(database: Database, connection: Connection, row: Mapping[str, Any]) -> None:
+    """Begin the log of a new tenant; one that has begun stays as it is."""
+    database.insert_new(connection, _HEADS, [dict(row)])
 
 
 def clear_projections(connection: Connection, tenant_id: str, tables: Iterable[Any]) -> None:

@@ -22,6 +22,9 @@ from workmate_server.store.tables import (
 
 Key = tuple[str, str]
 
+IDS_MAX = 10_000
+"""How many ids one statement names; every engine takes that many."""
+
 COMMANDS = table_of(CommandLog)
 EVENTS = table_of(AuditEvent)
 BATCHES = table_of(CommitBatch)
@@ -118,13 +121,15 @@ def load_disclosures(
 ) -> dict[str, Any]:
     """Return the rows that open commitments, for those that still exist."""
     wanted = list(dict.fromkeys(commitments))
-    if not wanted:
-        return {}
     c = _DISCLOSURES.c
-    rows = connection.execute(
-        select(_DISCLOSURES).where(c.tenant_id == tenant_id, c.commitment.in_(wanted))
-    )
-    return {row.commitment: row for row in rows}
+    found: dict[str, Any] = {}
+    for start in range(0, len(wanted), IDS_MAX):
+        part = wanted[start : start + IDS_MAX]
+        rows = connection.execute(
+            select(_DISCLOSURES).where(c.tenant_id == tenant_id, c.commitment.in_(part))
+        )
+        found |= {row.commitment: row for row in rows}
+    return found
 
 
 def load_blobs(connection: Connection, tenant_id: str, hashes: Collection[str]) -> dict[str, Any]:
@@ -187,12 +192,23 @@ def load_events(
     """Return the events in the seq ranges (both ends included), by seq."""
     found: dict[int, Any] = {}
     c = EVENTS.c
-    for first, last in ranges:
+    for first, last in _joined(ranges):
         rows = connection.execute(
             select(EVENTS).where(c.tenant_id == tenant_id, c.seq.between(first, last))
         )
         found |= {row.seq: row for row in rows}
     return found
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the ranges in order, those that touch made one."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return joined
 
 
 def load_subscriptions(connection: Connection, tenant_id: str) -> list[Any]:

@@ -3,12 +3,14 @@
 Each function is one indexed look; none grows with the length of the log.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import Connection, and_, func, select
 
 from workmate_server.store.database import Database
+from workmate_server.store.pages import Page
 from workmate_server.store.tables import (
     AuditEvent,
     CommandLog,
@@ -30,6 +32,7 @@ _CREDENTIALS = table_of(CredentialRow)
 _MANIFESTS = table_of(EvidenceManifest)
 _USES = table_of(CredentialUse)
 
+TASK = "task"
 LOG_KEY = "log_key"
 REVOKED = "credential.revoked"
 
@@ -59,38 +62,50 @@ def load_page(
     *,
     after_seq: int,
     newest_seq: int,
-    limit: int,
+    page: Page,
 ) -> FeedPage:
-    """Return the next page in seq order, of `limit` objects or those of one seq if they are more.
+    """Return the next page in seq order; it never ends between objects of one seq.
 
-    A page never ends between objects of one seq. The last page reaches to `newest_seq`, which the
-    same transaction read as the end of the log.
+    Should more objects of one seq have changed than a page takes, they are one larger page. The last
+    page reaches to `newest_seq`, which the same transaction read as the end of the log.
     """
     c = _FEED.c
     mine = and_(c.tenant_id == tenant_id, c.audience == audience, c.seq > after_seq)
-    last = connection.execute(
-        select(c.seq).where(mine).order_by(c.seq).offset(limit - 1).limit(1)
-    ).scalar()
-    end = newest_seq if last is None else last
+    source = _FEED.outerjoin(
+        _TASKS,
+        and_(
+            _TASKS.c.tenant_id == c.tenant_id,
+            _TASKS.c.task_id == c.object_id,
+            c.kind == TASK,
+            c.removed_why.is_(None),
+        ),
+    )
+    size = func.coalesce(func.length(_TASKS.c.snapshot), 0).label("size")
     rows = connection.execute(
+        select(c.seq, size).select_from(source).where(mine).order_by(c.seq).limit(page.look)
+    ).all()
+    shown, more = page.cut(rows)
+    end = _end_of_seq(shown, rows) if more else newest_seq
+    if more and not changed_after(connection, tenant_id, audience, end):
+        end, more = newest_seq, False
+    found = connection.execute(
         select(_FEED, _TASKS.c.snapshot)
-        .outerjoin(
-            _TASKS,
-            and_(
-                _TASKS.c.tenant_id == c.tenant_id,
-                _TASKS.c.task_id == c.object_id,
-                c.kind == "task",
-                c.removed_why.is_(None),
-            ),
-        )
+        .select_from(source)
         .where(mine, c.seq <= end)
         .order_by(c.seq, c.kind, c.object_id)
     )
-    items = [
-        FeedItem(row.kind, row.object_id, row.seq, row.removed_why, row.snapshot) for row in rows
-    ]
-    more = last is not None and changed_after(connection, tenant_id, audience, end)
-    return FeedPage(items, end if more else newest_seq, more)
+    return FeedPage(
+        [FeedItem(r.kind, r.object_id, r.seq, r.removed_why, r.snapshot) for r in found], end, more
+    )
+
+
+def _end_of_seq(shown: Sequence[Any], rows: Sequence[Any]) -> int:
+    """Return the last seq that lies wholly within the rows shown, or the first if none does."""
+    last: int = shown[-1].seq
+    if rows[len(shown)].seq != last:
+        return last
+    whole = [row.seq for row in shown if row.seq < last]
+    return whole[-1] if whole else last
 
 
 def changed_after(connection: Connection, tenant_id: str, audience: str, seq: int) -> bool:
@@ -135,13 +150,11 @@ def load_log_key_events(connection: Connection, tenant_id: str, after_batch: int
     )
 
 
-def load_device(connection: Connection, tenant_id: str, device_id: str) -> Any:
-    """Return the credential of a device, or None."""
-    c = _CREDENTIALS.c
+def load_contact(connection: Connection, tenant_id: str, credential_id: str) -> Any:
+    """Return when a device was last heard of and its report, or None."""
+    c = _USES.c
     return connection.execute(
-        select(_CREDENTIALS).where(
-            c.tenant_id == tenant_id, c.credential_id == device_id, c.kind == "device"
-        )
+        select(_USES).where(c.tenant_id == tenant_id, c.credential_id == credential_id)
     ).one_or_none()
 
 

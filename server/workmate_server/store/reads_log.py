@@ -125,8 +125,7 @@ def read_disclosures(
     for start in range(0, len(wanted), _CHUNK):
         rows = load_disclosures(connection, tenant_id, wanted[start : start + _CHUNK])
         found |= {
-            name: Disclosure(row.salt, row.retention_class, row.value)
-            for name, row in rows.items()
+            name: Disclosure(row.salt, row.retention_class, row.value) for name, row in rows.items()
         }
     return found
 

@@ -105,9 +105,7 @@ def list_reviews(
     """Return one page of proofs and hand-overs that wait, earliest deadline first."""
     t, m = _TASKS.c, _MANIFESTS.c
     order = (t.due_utc, t.task_id, m.manifest_id)
-    waiting = or_(
-        m.status == HANDED_OVER, and_(m.status == SUBMITTED, t.state == PROOF_PENDING)
-    )
+    waiting = or_(m.status == HANDED_OVER, and_(m.status == SUBMITTED, t.state == PROOF_PENDING))
     statement = (
         select(
             t.due_utc,
@@ -140,9 +138,7 @@ def list_reviews(
     ], more
 
 
-def _following(
-    statement: Select[Any], order: Sequence[Any], after: Position | None
-) -> Select[Any]:
+def _following(statement: Select[Any], order: Sequence[Any], after: Position | None) -> Select[Any]:
     return statement if after is None else statement.where(tuple_(*order) > tuple_(*after))
 
 

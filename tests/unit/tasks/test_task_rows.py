@@ -35,7 +35,7 @@ from support.commands import (
     make_reading,
     manifest_fields,
 )
-from support.contexts import HANDED_OVER_ID, decide, events_of, story_to, walk_to
+from support.contexts import HANDED_OVER_ID, Story, decide, events_of, story_to, walk_to
 from workmate_shared.kernel.decision import Committed, Rejection, Retry
 from workmate_shared.kernel.ids import event_id_for
 from workmate_shared.kernel.lifecycle import Blob, PrincipalFacts
@@ -306,7 +306,7 @@ def test_only_an_active_worker_with_every_skill_can_be_assigned(
 
 
 def test_every_missing_skill_is_named() -> None:
-    task = walk_to("unassigned", required_skills=("heights", "electrical", "gas"))
+    task = Story().tell("create_task", required_skills=("heights", "electrical", "gas"))
     command = make_command("assign", expected_version=task.version)
     decision = decide(task, command)
     assert isinstance(decision, Rejection)

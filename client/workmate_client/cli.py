@@ -1,0 +1,103 @@
+"""`workmate`: what a worker does at the command line, with the same functions as the screens.
+
+Status 0: done. 1: refused, with a code and a sentence on standard error, as JSON with `--json`.
+2: wrong usage. Expected faults never show a traceback.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from workmate_client.commands.answer import (
+    REFUSED,
+    Answer,
+    encoded,
+    refusal_lines,
+    refusal_value,
+)
+from workmate_client.errors import DeviceError
+
+INTERRUPTED = 130
+"""The status of a program that was interrupted from the keyboard."""
+
+
+def main(
+    arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None
+) -> int:
+    """Run one command line and return its status; the entry point of `workmate`."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            # A terminal that cannot show a letter shows its number, and nobody loses the rest.
+            reconfigure(errors="backslashreplace")
+    if given[:1] == ["demo"]:
+        from workmate_client.demo.__main__ import main as demo
+
+        return demo(given[1:])
+    parsed = _parser().parse_args(given or ["status"])
+    try:
+        answer = _answer(parsed, os.environ if environment is None else environment)
+    except DeviceError as error:
+        _refuse(error, as_json=parsed.json)
+        return REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return _say(answer, as_json=parsed.json)
+
+
+def _answer(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Answer:
+    from workmate_client.bootstrap import this_machine
+    from workmate_client.commands.program import Program
+    from workmate_client.config import ProfilePaths, profile_folder
+
+    program = Program(this_machine(), ProfilePaths(profile_folder(environment)), environment)
+    try:
+        answer: Answer = parsed.run(program, parsed)
+    finally:
+        program.close()
+    return answer
+
+
+def _parser() -> argparse.ArgumentParser:
+    from workmate_client.commands.contact import add_contact
+    from workmate_client.commands.outbox import add_outbox
+    from workmate_client.commands.proofs import add_proofs
+    from workmate_client.commands.work import add_work
+
+    parser = argparse.ArgumentParser(
+        prog="workmate", description="Do field work and prove it, with or without a network."
+    )
+    parser.add_argument("--json", action="store_true", default=False, help="answer in JSON")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
+    subcommands = parser.add_subparsers(dest="subcommand", metavar="COMMAND")
+    for add in (add_contact, add_work, add_proofs, add_outbox):
+        add(subcommands, common)
+    subcommands.add_parser("demo", help="show the whole journey on this laptop")
+    return parser
+
+
+def _say(answer: Answer, *, as_json: bool) -> int:
+    try:
+        if as_json:
+            print(encoded(answer.value))
+        else:
+            for line in answer.lines:
+                print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads has seen enough; Python must not find that out once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return answer.status
+
+
+def _refuse(error: DeviceError, *, as_json: bool) -> None:
+    lines = [encoded(refusal_value(error))] if as_json else refusal_lines(error)
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""`proof`: gather what a job has to show, and submit it."""
+
+import argparse
+from pathlib import Path
+from typing import Any, get_args
+
+from workmate_client.commands.answer import Answer, Session, lines_of
+from workmate_client.commands.work import done_answer
+from workmate_client.service import photos, proof, submission
+from workmate_client.service.photos import AddedPhoto
+from workmate_client.service.proof import ProofStatus
+from workmate_client.service.wording import visible
+from workmate_shared.tasks.policy import Signer
+
+
+def add_proofs(subcommands: Any, common: argparse.ArgumentParser) -> None:
+    """Add `proof` and what belongs to it."""
+    group = subcommands.add_parser("proof", help="gather and submit the proof of a job")
+    steps = group.add_subparsers(dest="step", required=True, metavar="STEP")
+
+    def step(name: str, run: Any) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = steps.add_parser(name, parents=[common])
+        parser.add_argument("task", metavar="TASK")
+        parser.set_defaults(run=run)
+        return parser
+
+    step("status", _status)
+    answer = step("answer", _answer)
+    answer.add_argument("item", metavar="ITEM")
+    answer.add_argument("value", metavar="VALUE", nargs="?", help="left out: take it back")
+    photo = step("photo", _photo)
+    photo.add_argument("files", metavar="FILE", nargs="*", type=Path)
+    photo.add_argument("--slot", metavar="SLOT")
+    photo.add_argument("--remove", metavar="HASH", help="take a photo out of the proof")
+    sign = step("sign", _sign)
+    sign.add_argument("--signer", choices=get_args(Signer), default="worker")
+    sign.add_argument("--name", metavar="NAME")
+    sign.add_argument("--refused", metavar="REASON")
+    step("consent", _consent).add_argument("--name", metavar="NAME", required=True)
+    submit = step("submit", _submit)
+    submit.add_argument("--incomplete", action="store_true", help="although something is missing")
+    step("hand-over", _hand_over)
+
+
+def _status(session: Session, args: argparse.Namespace) -> Answer:
+    return _told(proof.proof_status(session.device(), args.task))
+
+
+def _told(status: ProofStatus) -> Answer:
+    value = {
+        "task_id": status.task_id,
+        "ready": status.ready,
+        "saved_at": status.saved_at,
+        "missing": status.missing,
+        "advice": status.advice,
+        "draft": status.draft,
+        "policy": status.policy,
+    }
+    rows = [
+        *(("missing", remark.about, remark.sentence) for remark in status.missing),
+        *(("look", remark.about, remark.sentence) for remark in status.advice),
+    ]
+    head = "Ready to submit." if status.ready else f"{len(status.missing)} still missing:"
+    return Answer(value, (head, *lines_of(rows)))
+
+
+def _answer(session: Session, args: argparse.Namespace) -> Answer:
+    device = session.device()
+    proof.answer(device, args.task, args.item, args.value)
+    return _told(proof.proof_status(device, args.task))
+
+
+def _photo(session: Session, args: argparse.Namespace) -> Answer:
+    device = session.device()
+    if args.remove is not None:
+        photos.remove_photo(device, args.task, args.remove)
+    added = [photos.add_photo(device, args.task, path, args.slot) for path in args.files]
+    status = _told(proof.proof_status(device, args.task))
+    value = {**status.value, "photos": [_photo_value(photo) for photo in added]}
+    lines = [line for photo in added for line in _photo_lines(photo)]
+    return Answer(value, (*lines, *status.lines))
+
+
+def _photo_value(photo: AddedPhoto) -> dict[str, Any]:
+    item = photo.evidence
+    return {
+        "hash": item.hash,
+        "size": item.size_bytes,
+        "media_type": item.media_type,
+        "slot": photo.slot,
+        "captured_at": item.captured_at,
+        "captured_from": item.captured_from,
+        "fix": item.fix,
+        "added": photo.added,
+        "remarks": photo.remarks,
+    }
+
+
+def _photo_lines(photo: AddedPhoto) -> list[str]:
+    item = photo.evidence
+    verb = "Saved" if photo.added else "Already there"
+    name = visible(item.file_name or item.hash)
+    head = f"{verb}: {name} for {photo.slot}, {item.size_bytes} bytes"
+    return [head, *(f"  {remark.sentence}" for remark in photo.remarks)]
+
+
+def _sign(session: Session, args: argparse.Namespace) -> Answer:
+    device = session.device()
+    proof.sign(device, args.task, args.signer, name=args.name, refused=args.refused)
+    return _told(proof.proof_status(device, args.task))
+
+
+def _consent(session: Session, args: argparse.Namespace) -> Answer:
+    device = session.device()
+    proof.consent(device, args.task, args.name)
+    return _told(proof.proof_status(device, args.task))
+
+
+def _submit(session: Session, args: argparse.Namespace) -> Answer:
+    done = submission.submit_proof(session.device(), args.task, incomplete=args.incomplete)
+    return done_answer(done)
+
+
+def _hand_over(session: Session, args: argparse.Namespace) -> Answer:
+    return done_answer(submission.hand_over(session.device(), args.task))

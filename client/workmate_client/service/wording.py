@@ -1,0 +1,195 @@
+"""What is stored, in the words and symbols that are shown: one table, for every screen and command.
+
+State is always a symbol and a word, never colour alone. What is said to be received or verified
+rests on a receipt that was verified.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from workmate_client.journal.rows import EvidenceItem, QueuedCommand
+from workmate_shared.kernel.catalogue import CATALOGUE
+from workmate_shared.tasks.manifest import ManifestStatus
+
+Stored = Literal[
+    "draft",
+    "draft_ready",
+    "pending",
+    "waiting",
+    "committed",
+    "committed_files_missing",
+    "unchanged",
+    "lost",
+    "set_aside",
+    "superseded",
+    "file_waiting",
+    "file_uploading",
+    "file_sent",
+    "file_verified",
+    "file_quarantined",
+]
+
+
+class Shown(Struct, frozen=True):
+    """A symbol and words. `needs_decision` asks the worker to choose."""
+
+    symbol: str
+    words: str
+    needs_decision: bool = False
+
+
+SHOWN: dict[Stored, Shown] = {
+    "draft": Shown(".", "draft"),
+    "draft_ready": Shown("=", "ready to submit"),
+    "pending": Shown("~", "saved on this laptop"),
+    "waiting": Shown("~", "waiting: {why}"),
+    "committed": Shown("*", "verified (receipts held)"),
+    "committed_files_missing": Shown("^", "received; files missing: {why}"),
+    "unchanged": Shown("*", "already so on the server"),
+    "lost": Shown("x", "needs your decision", needs_decision=True),
+    "set_aside": Shown("-", "set aside: {why}"),
+    "superseded": Shown("-", "done again"),
+    "file_waiting": Shown("~", "saved on this laptop"),
+    "file_uploading": Shown("^", "sending {why}"),
+    "file_sent": Shown("^", "sent, not yet confirmed"),
+    "file_verified": Shown("*", "verified (receipt held)"),
+    "file_quarantined": Shown("x", "set aside: {why}", needs_decision=True),
+}
+"""The table. `{why}` is filled in."""
+
+_WAITS = {
+    "blocked_by": "for an earlier step",
+    "bytes_missing": "for its files",
+    "unauthenticated": "sign in",
+    "disk_full": "disk full",
+    "too_large": "too large",
+    "not_found": "until the server knows this job",
+    "version_ahead": "until the server has caught up",
+    "server_unreachable": "no connection",
+}
+
+_REVIEWS = {
+    "submitted": "in review",
+    "handed_over": "with the office",
+    "approved": "approved",
+    "rejected": "returned",
+    "dismissed": "dismissed",
+}
+
+FINDINGS: dict[str, str] = {
+    "answer_missing": "{about}: not answered yet",
+    "answer_invalid": "{about}: must be {wanted}",
+    "answer_out_of_bounds": "{about}: must be {wanted}",
+    "answer_does_not_pass": "{about}: only {wanted} passes",
+    "photos_missing": "{about}: {found} of at least {wanted} photos",
+    "too_many_photos": "{about}: {found} photos, at most {wanted}",
+    "photo_without_position": "{about}: the photo has no position",
+    "photo_without_time": "{about}: when the photo was taken is not recorded",
+    "photo_too_old": "{about}: taken more than {wanted} before",
+    "slot_unknown": "{about}: the policy has no photo {found}",
+    "not_an_image": "{about}: is {found}, not an image",
+    "signature_missing": "signature of the {about} is missing",
+    "name_missing": "{about}: the name is missing",
+    "consent_missing": "consent to version {wanted} is missing",
+    "consent_differs": "{about}: agreed to version {found}, wanted {wanted}",
+    "outside_fence": "{about}: taken more than {wanted} from the site",
+    "policy_differs": "the rules changed after this proof was begun",
+    "file_missing": "file {about} is missing",
+}
+"""One sentence for each finding of a proof."""
+
+REMARKS: dict[str, str] = {
+    "same_file": "this file is in the proof already",
+    "already_used": "this photo was used for another job",
+    "looks_old": "this photo looks older than this visit",
+    "looks_early": "by its own clock this photo was taken in the future",
+    "looks_far": "this photo looks taken far from the site",
+    "not_an_image": "this file is not an image",
+    "exif_unreadable": "what the camera wrote about this photo cannot be read",
+    "no_time": "when the photo was taken is not recorded",
+    "no_position": "where the photo was taken is not recorded",
+    "zone_assumed": "the photo names no time zone; this laptop's is assumed",
+    "policy_changed": "the rules changed after this proof was begun",
+}
+"""One sentence for each remark about a photo or a draft; none of them blocks anything."""
+
+
+def show(stored: Stored, why: str = "") -> Shown:
+    """Return the table's entry, filled in."""
+    entry = SHOWN[stored]
+    return Shown(entry.symbol, entry.words.format(why=why), entry.needs_decision)
+
+
+def shown_act(
+    command: QueuedCommand, *, files_missing: bool = False, review: ManifestStatus | None = None
+) -> Shown:
+    """Return how a command is shown.
+
+    `files_missing`: some file of its task is not verified. `review` is what became of the proof that
+    it carried.
+    """
+    outcome = command.outcome
+    if outcome is None:
+        return (
+            show("waiting", waiting_for(command.wait_code))
+            if command.wait_code
+            else show("pending")
+        )
+    if outcome.status == "committed":
+        proves = command.name in ("submit_proof", "hand_over")
+        if proves and files_missing:
+            return show("committed_files_missing", "still on this laptop")
+        reviewed = show("committed")
+        word = _REVIEWS.get(review or "")
+        return Shown(reviewed.symbol, f"{reviewed.words}; {word}") if word else reviewed
+    if outcome.status == "unchanged":
+        return show("unchanged")
+    if command.superseded_by is not None:
+        return show("superseded")
+    if command.set_aside_at is not None:
+        return show("set_aside", command.set_aside_reason or "")
+    return show("lost")
+
+
+def shown_file(item: EvidenceItem) -> Shown:
+    """Return how a captured file is shown."""
+    if item.quarantined is not None:
+        return show("file_quarantined", waiting_for(item.quarantined))
+    if item.verified_at is not None:
+        return show("file_verified")
+    if item.upload_done_at is not None:
+        return show("file_sent")
+    if item.wait_code is not None:
+        return show("waiting", waiting_for(item.wait_code))
+    if item.uploaded_bytes:
+        return show("file_uploading", f"{100 * item.uploaded_bytes // item.size_bytes} %")
+    return show("file_waiting")
+
+
+def waiting_for(code: str) -> str:
+    """Return what something waits for, in a few words."""
+    if code in _WAITS:
+        return _WAITS[code]
+    return CATALOGUE[code].title.lower() if code in CATALOGUE else code.replace("_", " ")
+
+
+def sentence(table: dict[str, str], code: str, **words: str | None) -> str:
+    """Return the sentence of a code from one of the tables above; an unknown code names itself."""
+    filled = {name: word or "?" for name, word in words.items()}
+    return table.get(code, code.replace("_", " ")).format_map(filled)
+
+
+def visible(text: str) -> str:
+    """Return text from elsewhere with every control and direction character made visible."""
+    return "".join(_spelled(letter) for letter in text)
+
+
+# Without these two, Indic words and many emoji fall apart.
+_JOINERS = "\u200c\u200d"
+
+
+def _spelled(letter: str) -> str:
+    if letter.isprintable() or letter in _JOINERS:
+        return letter
+    return f"\\u{{{ord(letter):x}}}"

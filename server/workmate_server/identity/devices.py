@@ -1,0 +1,187 @@
+"""Commands that devices signed: check 1 for each of them, whoever carried it here.
+
+The key is looked up by the device that the command names, and nothing of the command is believed
+before that key's signature over its exact bytes has been verified. A revoked device's commands are
+verified like all others: that they end rejected is for the engine to decide and to record.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from workmate_server.engine.model import Submission
+from workmate_server.store import reads_identity
+from workmate_shared.kernel.command import Command
+from workmate_shared.principals.commands import Enrol
+from workmate_shared.wire.codec import MalformedError, decode
+from workmate_shared.wire.commitment import Disclosure
+from workmate_shared.wire.dsse import (
+    COMMAND_TYPE,
+    Envelope,
+    SignatureError,
+    key_id,
+    split_envelope,
+    verify_bytes,
+)
+from workmate_shared.wire.fingerprint import signed_fingerprint
+from workmate_shared.wire.intake import (
+    MAX_COMMAND_BYTES,
+    Message,
+    MessageError,
+    check_message,
+    decode_command,
+)
+from workmate_shared.wire.messages import SignedCommand
+
+
+class DeviceKeyRow(Struct, frozen=True):
+    """A device as the log knows it: its id, whose it is, and its raw public key."""
+
+    device_id: str
+    principal_id: str
+    public_key: bytes
+
+
+class _Claimed(Struct, frozen=True):
+    """What an unproven command says of its sender: good for looking a key up, for nothing else."""
+
+    actor: "_ClaimedActor"
+
+
+class _ClaimedActor(Struct, frozen=True):
+    id: str
+    device_id: str | None = None
+
+
+Lookup = Callable[[str], DeviceKeyRow | None]
+"""Gives the device with an id, or None."""
+
+
+def verify_signed(signed: SignedCommand, lookup: Lookup, tenant_id: str) -> Submission:
+    """Return the submission of a signed command after its check 1.
+
+    Raises MessageError: `signature_invalid` where bytes, key, device and actor do not belong
+    together, else what `decode_command` and `check_message` refuse.
+    """
+    payload, keyid, signature = _split(signed.envelope)
+    device = lookup(_claimed_device(payload))
+    if device is None:
+        raise MessageError("signature_invalid", "$.envelope", "No such device is enrolled.")
+    command = _verified(payload, keyid, signature, device.public_key)
+    if (command.actor.device_id, command.actor.id) != (device.device_id, device.principal_id):
+        raise MessageError("signature_invalid", "$.actor", "The device is another person's.")
+    if isinstance(command, Enrol):
+        raise MessageError("invalid_command", "$.type", "A device that is enrolled enrols no more.")
+    return _submission(signed, payload, keyid, signature, command, tenant_id)
+
+
+def verify_enrolment(signed: SignedCommand) -> tuple[Submission, Enrol]:
+    """Return the submission of an `enrol` command, proven by the key that it brings, and itself.
+
+    Raises MessageError like `verify_signed`.
+    """
+    payload, keyid, signature = _split(signed.envelope)
+    try:
+        claimed = decode(payload, _ClaimedKey, max_bytes=MAX_COMMAND_BYTES)
+        public_key = bytes.fromhex(claimed.public_key)
+    except (MalformedError, ValueError) as error:
+        raise MessageError("invalid_command", "$.envelope", "Not an enrolment.") from error
+    command = _verified(payload, keyid, signature, public_key)
+    if not isinstance(command, Enrol):
+        raise MessageError("invalid_command", "$.type", "Not an enrolment.")
+    if command.actor.device_id is None:
+        raise MessageError("invalid_command", "$.actor.device_id", "A device has an id.")
+    tenant_id = command.tenant_id
+    return _submission(signed, payload, keyid, signature, command, tenant_id), command
+
+
+def intake_signed(
+    connection: Connection, tenant_id: str, commands: Sequence[SignedCommand]
+) -> list[Submission | MessageError]:
+    """Verify many commands, in order; each stands alone. Blocks, and belongs in a worker thread."""
+    devices = read_devices(connection, tenant_id, _claimed_devices(commands))
+    results: list[Submission | MessageError] = []
+    for signed in commands:
+        try:
+            results.append(verify_signed(signed, devices.get, tenant_id))
+        except MessageError as error:
+            results.append(error)
+    return results
+
+
+def read_devices(
+    connection: Connection, tenant_id: str, device_ids: Iterable[str]
+) -> dict[str, DeviceKeyRow]:
+    """Return those of the devices that the log knows, by id, revoked ones too."""
+    rows = reads_identity.device_keys(connection, tenant_id, set(device_ids))
+    return {
+        name: DeviceKeyRow(name, row.principal_id, bytes.fromhex(row.lookup))
+        for name, row in rows.items()
+    }
+
+
+class _ClaimedKey(Struct, frozen=True):
+    public_key: str
+
+
+def _split(envelope: Envelope) -> tuple[bytes, str, bytes]:
+    try:
+        return split_envelope(envelope, COMMAND_TYPE)
+    except SignatureError as error:
+        raise MessageError("signature_invalid", "$.envelope", error.detail) from error
+
+
+def _claimed_device(payload: bytes) -> str:
+    try:
+        claimed = decode(payload, _Claimed, max_bytes=MAX_COMMAND_BYTES)
+    except MalformedError as error:
+        raise MessageError(error.code, error.path, error.detail) from error
+    if claimed.actor.device_id is None:
+        raise MessageError("invalid_command", "$.actor.device_id", "A signed command names one.")
+    return claimed.actor.device_id
+
+
+def _claimed_devices(commands: Sequence[SignedCommand]) -> set[str]:
+    found = set()
+    for signed in commands:
+        try:
+            found.add(_claimed_device(_split(signed.envelope)[0]))
+        except MessageError:
+            continue
+    return found
+
+
+def _verified(payload: bytes, keyid: str, signature: bytes, public_key: bytes) -> Command:
+    try:
+        verify_bytes(COMMAND_TYPE, payload, keyid, signature, {key_id(public_key): public_key})
+    except (SignatureError, ValueError) as error:
+        raise MessageError("signature_invalid", "$.envelope", str(error)) from error
+    return decode_command(payload)
+
+
+def _submission(
+    signed: SignedCommand,
+    payload: bytes,
+    keyid: str,
+    signature: bytes,
+    command: Command,
+    tenant_id: str,
+) -> Submission:
+    message = check_message(command, signed.disclosures, tenant_id)
+    return Submission(
+        message=message,
+        payload=payload,
+        fingerprint=signed_fingerprint(payload),
+        disclosures=_named(message, signed.disclosures),
+        keyid=keyid,
+        signature=signature,
+    )
+
+
+def _named(message: Message, given: dict[str, Disclosure]) -> dict[str, Disclosure]:
+    """Return the values that the message commits to; what nothing commits to is not kept."""
+    named = message.command.commitments()
+    if message.manifest is not None:
+        named += message.manifest.commitments()
+    return {name: given[name] for name in named}

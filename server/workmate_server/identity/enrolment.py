@@ -1,0 +1,43 @@
+"""Enrolment: whom a one-time code is for, and by which keys this server signs.
+
+A code is known by its hash. What a code's holder may learn before he enrols is what the device
+shows him to make sure: the name of the worker, and the server's keys.
+"""
+
+import msgspec
+from sqlalchemy import Connection
+
+from workmate_server.identity.authenticate import read_principal
+from workmate_server.store import loads, reads_identity, reads_log
+from workmate_shared.kernel.instants import seconds_between
+from workmate_shared.principals.table import ACTIVE
+from workmate_shared.wire.messages import EnrolmentOffer
+
+
+def read_offer(connection: Connection, code_hash: str, now: str) -> EnrolmentOffer | None:
+    """Return what a code offers at the time `now`, or None for one that can enrol nobody."""
+    row = reads_identity.find_holder(connection, "enrolment_code", code_hash)
+    if row is None or row.revoked or seconds_between(now, row.expires_at) <= 0:
+        return None
+    principal = read_principal(row.snapshot)
+    if principal.state != ACTIVE:
+        return None
+    disclosed = reads_log.read_disclosures(connection, row.tenant_id, principal.personal)
+    names = [
+        msgspec.json.decode(disclosed[commitment].value)["display_name"]
+        for commitment in principal.personal
+        if commitment in disclosed
+    ]
+    return EnrolmentOffer(
+        tenant_id=row.tenant_id,
+        principal_id=row.principal_id,
+        lineage=row.lineage,
+        display_name=names[-1] if names else None,
+        server_keys=reads_identity.log_keys(connection, row.tenant_id),
+        server_time=now,
+    )
+
+
+def knows_tenant(connection: Connection, tenant_id: str) -> bool:
+    """Whether a tenant of this id has a log here."""
+    return loads.load_head(connection, tenant_id) is not None

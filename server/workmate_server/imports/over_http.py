@@ -1,0 +1,142 @@
+"""Hand jobs in to a server over its API, with an access token of an integration.
+
+Each job is one `POST /v1/tasks` without a key of its own, so that source and external id are the
+key: a repeat after a lost answer has no second effect. What a busy server refuses is tried again; the
+first answer that every further job would get too ends the import. The token goes over TLS, or stays
+on this machine.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from workmate_server.config import Settings
+from workmate_server.imports.convert import Job
+from workmate_server.imports.handing_in import CONFLICT, NOT_SENT, Answer
+from workmate_server.ports import Clock
+from workmate_shared.wire.codec import encode
+
+_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+_NOT_LET_IN = frozenset({401, 403, 404})
+_CREATED = 201
+_OK = 200
+_JSON = {"Content-Type": "application/json"}
+_WAIT_SECONDS_MAX = 60.0
+_ANSWER_BYTES_MAX = 1024 * 1024
+
+
+class ServerUrlError(Exception):
+    """A server's URL that cannot be used, or over which no token may be sent."""
+
+
+class _Problem(Struct, frozen=True):
+    code: str = ""
+    detail: str = ""
+
+
+class HttpOffice:
+    """A server behind its API; see `office_over_http`."""
+
+    def __init__(self, session: aiohttp.ClientSession, settings: Settings, clock: Clock) -> None:
+        self._session = session
+        self._settings = settings
+        self._clock = clock
+        self._stopped: Answer | None = None
+
+    @property
+    def jobs_at_once(self) -> int:
+        """How many jobs are under way at once."""
+        return self._settings.import_in_flight_max
+
+    async def hand_in(self, jobs: Sequence[Job]) -> list[Answer]:
+        """Return what became of each job; see `Office.hand_in`."""
+        return list(await asyncio.gather(*(self._hand_in(job) for job in jobs)))
+
+    async def _hand_in(self, job: Job) -> Answer:
+        body = encode(job.body)
+        answer = Answer("not_sent", NOT_SENT, "the server gave no answer")
+        for attempt in range(self._settings.import_attempts_max):
+            if self._stopped is not None:
+                return Answer("not_sent", NOT_SENT, "an earlier job could not be sent")
+            try:
+                answer, wait_seconds = await self._post(body)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                detail = str(error) or type(error).__name__
+                answer, wait_seconds = Answer("not_sent", NOT_SENT, detail), None
+            if answer.status != "not_sent" or answer.rule != NOT_SENT:
+                break
+            await self._clock.sleep(_wait(attempt, wait_seconds))
+        if answer.status == "not_sent":
+            self._stopped = answer
+        return answer
+
+    async def _post(self, body: bytes) -> tuple[Answer, float | None]:
+        """Post one job; return what became of it, and how long the server asks to wait."""
+        async with self._session.post("v1/tasks", data=body, headers=_JSON) as response:
+            content = await response.content.read(_ANSWER_BYTES_MAX)
+            if response.status in (_OK, _CREATED):
+                replayed = response.headers.get("Idempotency-Replayed") == "true"
+                new = response.status == _CREATED and not replayed
+                return Answer("created" if new else "unchanged"), None
+            problem = _read_problem(content)
+            detail = problem.detail or f"the server answered {response.status}"
+            if response.status in _BUSY:
+                asked = response.headers.get("Retry-After", "")
+                wait_seconds = float(asked) if asked.isascii() and asked.isdigit() else None
+                return Answer("not_sent", NOT_SENT, detail), wait_seconds
+            if response.status in _NOT_LET_IN or not problem.code:
+                code = problem.code or f"status_{response.status}"
+                return Answer("not_sent", code, detail), None
+            code = CONFLICT if problem.code == "idempotency_key_reused" else problem.code
+            return Answer("refused", code, detail), None
+
+
+@asynccontextmanager
+async def office_over_http(
+    url: str, token: str, settings: Settings, clock: Clock
+) -> AsyncIterator[HttpOffice]:
+    """Open the connections to a server. Raises ServerUrlError."""
+    base = _checked(url)
+    async with aiohttp.ClientSession(
+        base_url=base,
+        headers={"Authorization": f"Bearer {token}"},
+        timeout=aiohttp.ClientTimeout(total=settings.import_timeout_seconds),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    ) as session:
+        yield HttpOffice(session, settings, clock)
+
+
+def _checked(url: str) -> str:
+    """Return the base URL of a server, ending in a slash."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise ServerUrlError(f"{url} is no URL of a server; it begins with https://")
+    if parts.scheme == "http" and not _is_this_machine(parts.hostname):
+        raise ServerUrlError(f"{url}: a token goes over https only, except on this machine")
+    return url.rstrip("/") + "/"
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _read_problem(content: bytes) -> _Problem:
+    try:
+        return msgspec.json.decode(content, type=_Problem)
+    except msgspec.DecodeError:
+        return _Problem()
+
+
+def _wait(attempt: int, asked_seconds: float | None) -> float:
+    """Return how long to wait after an attempt (from 0): what was asked, else doubling."""
+    wait_seconds = 0.5 * 2**attempt if asked_seconds is None else asked_seconds
+    return min(wait_seconds, _WAIT_SECONDS_MAX)
