@@ -5,6 +5,7 @@ Status 0: done. 1: refused, with a code and a sentence on standard error, as JSO
 """
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -33,9 +34,7 @@ def main(
             # A terminal that cannot show a letter shows its number, and nobody loses the rest.
             reconfigure(errors="backslashreplace")
     if given[:1] == ["demo"]:
-        from workmate_client.demo.__main__ import main as demo
-
-        return demo(given[1:])
+        return int(importlib.import_module("workmate_client.demo.__main__").main(given[1:]))
     parsed = _parser().parse_args(given or ["status"])
     try:
         answer = _answer(parsed, os.environ if environment is None else environment)

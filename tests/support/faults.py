@@ -27,7 +27,7 @@ class Fault(Struct, frozen=True):
 def answered_with(make: Callable[[], web.StreamResponse]) -> Fault:
     """Nothing is done; the answer is what `make` makes."""
 
-    async def spoil(request: web.BaseRequest, done: web.Response) -> web.StreamResponse:
+    async def spoil(_request: web.BaseRequest, _done: web.Response) -> web.StreamResponse:
         return make()
 
     return Fault(spoil, works=False)
@@ -78,12 +78,12 @@ async def _truncated(request: web.BaseRequest, done: web.Response) -> web.Stream
     return await _cut(request, done)
 
 
-async def _half(request: web.BaseRequest, done: web.Response) -> web.StreamResponse:
+async def _half(_request: web.BaseRequest, done: web.Response) -> web.StreamResponse:
     body = _body_of(done)
     return web.Response(body=body[: len(body) // 2], content_type=done.content_type)
 
 
-async def _packed(request: web.BaseRequest, done: web.Response) -> web.StreamResponse:
+async def _packed(_request: web.BaseRequest, done: web.Response) -> web.StreamResponse:
     packed = gzip.compress(_body_of(done))
     headers = {"Content-Type": done.content_type, "Content-Encoding": "gzip"}
     return web.Response(body=packed, headers=headers)
@@ -106,7 +106,7 @@ PORTAL_PAGE = page(200)
 def forged(change: Callable[[SyncAnswer], SyncAnswer]) -> Fault:
     """The answer to a sync is changed on its way."""
 
-    async def spoil(request: web.BaseRequest, done: web.Response) -> web.StreamResponse:
+    async def spoil(_request: web.BaseRequest, done: web.Response) -> web.StreamResponse:
         return json_answer(change(msgspec.json.decode(_body_of(done), type=SyncAnswer)))
 
     return Fault(spoil, works=True)

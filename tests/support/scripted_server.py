@@ -78,8 +78,8 @@ class ScriptedServer:
         self.uploads: dict[str, Upload] = {}
         self.held: dict[str, bytes] = {}
         self.allowed: set[str] | None = None
-        self.refuse: Callable[[SyncRequest], web.Response | None] = lambda request: None
-        self.hang_on: Callable[[SyncRequest], bool] = lambda request: False
+        self.refuse: Callable[[SyncRequest], web.Response | None] = lambda _request: None
+        self.hang_on: Callable[[SyncRequest], bool] = lambda _request: False
         self.on_hang: Callable[[], None] = lambda: None
         self.closing = asyncio.Event()
         self.url = ""
@@ -92,7 +92,7 @@ class ScriptedServer:
     def hang(self) -> Fault:
         """Return a fault that takes the request and never answers; `on_hang` hears of it."""
 
-        async def spoil(request: web.BaseRequest, done: web.Response) -> web.StreamResponse:
+        async def spoil(_request: web.BaseRequest, done: web.Response) -> web.StreamResponse:
             self.on_hang()
             await self.closing.wait()
             return done
@@ -131,8 +131,8 @@ class ScriptedServer:
     async def _work(self, request: web.BaseRequest, path: str) -> web.Response:
         body = await request.read()
         if path == "/v1/sessions/nonce":
-            asked = msgspec.json.decode(body, type=NonceRequest)
-            assert asked.tenant_id == self.log.tenant_id
+            nonce = msgspec.json.decode(body, type=NonceRequest)
+            assert nonce.tenant_id == self.log.tenant_id
             return json_answer(NonceAnswer("aa" * 16, next(iter(self.log.keys)), NOW))
         if path == "/v1/sessions":
             return self._open_session(msgspec.json.decode(body, type=Envelope))

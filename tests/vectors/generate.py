@@ -11,8 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.json import decode as parse
+from msgspec.json import encode as encode_in_order
 
+from workmate_shared.kernel.command import Actor, Command, DeviceReading
 from workmate_shared.kernel.hashing import blake3_hex, derive_uuid8, length_prefixed
+from workmate_shared.kernel.table import Role
+from workmate_shared.tasks.commands import Arrive, SubmitProof
+from workmate_shared.tasks.manifest import (
+    AnswerItem,
+    ArticleVersion,
+    Manifest,
+    PhotoItem,
+    SignatureItem,
+    content_hash,
+    encode_manifest,
+)
+from workmate_shared.tasks.policy import NumberItem, PhotoSlot, ProofPolicy, policy_version
 from workmate_shared.wire import batch, commitment, dsse, fingerprint, session, tree
 from workmate_shared.wire.binary import to_base64
 from workmate_shared.wire.codec import encode
@@ -292,6 +306,131 @@ def sessions() -> Vectors:
     ]
 
 
+def sample_policy() -> ProofPolicy:
+    """One checklist item, one photo, one signature."""
+    return ProofPolicy(
+        checklist=(
+            NumberItem(item_id="volts", prompt="Spannung ⚡", unit="V", max="250", required=True),
+        ),
+        photos=(PhotoSlot(slot="after", prompt="Finished work", max=4),),
+        signature=("worker",),
+    )
+
+
+def sample_manifest() -> tuple[Manifest, dict[str, commitment.Disclosure]]:
+    """What was gathered for the sample policy, and what opens it."""
+    answers = {"answers": {"volts": "231"}, "names": {"sig-worker": "Zoë"}}
+    fixes = {"after-1": {"lat_e7": 405863974, "lon_e7": -739325913, "source": "exif"}}
+    personal = commitment.make_disclosure(answers, SALT, "contract_7y")
+    position = commitment.make_disclosure(fixes, SALT, "operational_90d")
+    manifest = Manifest(
+        manifest_id="01930000-0000-7000-8000-000000000005",
+        task_id=TASK,
+        task_version=5,
+        capture_time="2026-03-01T09:50:00+01:00",
+        policy_version=policy_version(sample_policy()),
+        articles=(ArticleVersion("isolate", "v2.1.0"),),
+        items=(
+            PhotoItem(
+                item_id="after-1",
+                slot="after",
+                hash="ab" * 32,
+                size=161713,
+                media_type="image/jpeg",
+                captured_at="2026-03-01T09:45:00+01:00",
+            ),
+            AnswerItem(item_id="volts"),
+            SignatureItem(
+                item_id="sig-worker",
+                signer="worker",
+                hash="cd" * 32,
+                size=2210,
+                media_type="image/svg+xml",
+            ),
+        ),
+        personal=personal[0],
+        position=position[0],
+    )
+    return manifest, dict([personal, position])
+
+
+def manifests() -> Vectors:
+    """Evidence manifests, and the policies that they were made for."""
+    manifest, disclosures = sample_manifest()
+    bare = Manifest(
+        manifest_id="m-2",
+        task_id=TASK,
+        task_version=0,
+        capture_time=SERVER_TIME,
+        policy_version=policy_version(ProofPolicy()),
+    )
+    cases: list[tuple[str, ProofPolicy, Manifest, dict[str, commitment.Disclosure]]] = [
+        ("with a photo, an answer and a signature", sample_policy(), manifest, disclosures),
+        ("of an empty policy", ProofPolicy(), bare, {}),
+    ]
+    return [
+        {
+            "name": name,
+            "policy": encode(policy).decode(),
+            "policy_hashed": sorted_json(policy).decode(),
+            "policy_version": policy_version(policy),
+            "manifest": encode_manifest(made).decode(),
+            "manifest_base64": to_base64(encode_manifest(made)),
+            "content_hash": content_hash(encode_manifest(made)),
+            "disclosures": plain(given),
+        }
+        for name, policy, made, given in cases
+    ]
+
+
+def commands() -> Vectors:
+    """Commands as a device signs them, with what travels beside them."""
+    manifest, opens_manifest = sample_manifest()
+    data = encode_manifest(manifest)
+    fix = {"lat_e7": 405863974, "lon_e7": -739325913, "accuracy_m": 8, "source": "gps"}
+    position, opens_position = commitment.make_disclosure(fix, SALT, "operational_90d")
+    common: dict[str, Any] = {
+        "schema_version": 1,
+        "tenant_id": TENANT,
+        "aggregate_id": TASK,
+        "actor": Actor("usr_8x92a", Role.WORKER, DEVICE),
+        "lineage": LINEAGE,
+        "occurred_at": "2026-03-01T09:58:00+01:00",
+        "expected_version": 4,
+    }
+    arrive = Arrive(
+        command_id="01930000-0000-7000-8000-000000000006",
+        device=DeviceReading(1, 81_000, "boot-1"),
+        position=position,
+        evidence=("ab" * 32,),
+        **common,
+    )
+    submit = SubmitProof(
+        command_id="01930000-0000-7000-8000-000000000007",
+        after=arrive.command_id,
+        device=DeviceReading(2, 95_500, "boot-1", SERVER_TIME),
+        manifest=to_base64(data),
+        content_hash=content_hash(data),
+        **common,
+    )
+    cases: list[tuple[str, Command, dict[str, commitment.Disclosure]]] = [
+        ("an arrival with a fix", arrive, {position: opens_position}),
+        ("a proof that builds on the arrival", submit, opens_manifest),
+    ]
+    return [
+        {
+            "name": name,
+            "seed_hex": DEVICE_SEED.hex(),
+            "command": encode(command).decode(),
+            "command_hash": batch.command_hash(encode(command)),
+            "fingerprint": fingerprint.signed_fingerprint(encode(command)),
+            "envelope": plain(dsse.sign(dsse.COMMAND_TYPE, encode(command), DEVICE_SEED)),
+            "disclosures": plain(disclosures),
+        }
+        for name, command, disclosures in cases
+    ]
+
+
 FILES: dict[str, Callable[[], Vectors]] = {
     "hashing.json": hashing,
     "uuid8.json": uuid8,
@@ -303,7 +442,14 @@ FILES: dict[str, Callable[[], Vectors]] = {
     "header.json": headers,
     "fingerprint.json": fingerprints,
     "session.json": sessions,
+    "manifest.json": manifests,
+    "command.json": commands,
 }
+
+
+def sorted_json(value: object) -> bytes:
+    """Return a struct as JSON with the members of every object sorted."""
+    return encode_in_order(value, order="sorted")
 
 
 def plain(value: object) -> Any:

@@ -10,8 +10,8 @@ from workmate_client.config import Settings
 from workmate_client.errors import DeviceError
 from workmate_client.journal.safes import SafeChoice, SafeMode
 from workmate_client.service.device import Device
+from workmate_client.service.faults import fault_of
 from workmate_client.service.wording import visible
-from workmate_shared.kernel.catalogue import CATALOGUE
 
 DONE = 0
 REFUSED = 1
@@ -72,11 +72,11 @@ def encoded(value: Any) -> str:
 
 
 def refusal_value(error: DeviceError) -> dict[str, Any]:
-    """Return what is known of a refusal: code, sentence, and the catalogue's words where it has any."""
+    """Return what is known of a refusal: its code, its sentence, what is safe, what to do."""
     value: dict[str, Any] = {"code": error.code, "detail": error.detail}
-    entry = CATALOGUE.get(error.code)
-    if entry is not None:
-        value |= {"title": entry.title, "safe": entry.safe, "todo": entry.todo, "who": entry.who}
+    fault = fault_of(error.code)
+    if fault is not None:
+        value |= {"title": fault.title, "safe": fault.safe, "todo": fault.todo}
     for name in ("details", "missing"):
         if getattr(error, name, None):
             value[name] = msgspec.to_builtins(getattr(error, name))
@@ -85,6 +85,6 @@ def refusal_value(error: DeviceError) -> dict[str, Any]:
 
 def refusal_lines(error: DeviceError) -> tuple[str, ...]:
     """Return the same for people: code and sentence, then what can be done."""
-    entry = CATALOGUE.get(error.code)
+    fault = fault_of(error.code)
     first = f"{error.code}: {visible(error.detail)}"
-    return (first, f"{entry.safe} {entry.todo}") if entry is not None else (first,)
+    return (first, f"{fault.title}. {fault.safe} {fault.todo}") if fault is not None else (first,)

@@ -10,7 +10,7 @@ from workmate_client.errors import DeviceError
 from workmate_client.journal.safes import SafeChoice, SafeMode
 from workmate_client.service.device import Device
 
-PASSPHRASE_VARIABLE = "WORKMATE_PASSPHRASE"
+PASSPHRASE_VARIABLE = "WORKMATE_PASSPHRASE"  # noqa: S105 - the name, not the passphrase
 """The environment variable that holds the vault's passphrase, where nobody can be asked."""
 
 

@@ -69,10 +69,9 @@ def write_jobs(path: Path) -> Path:
                     lon,
                 )
             )
-        writer.writerow(
-            (7_000_999, "02/30/2026 10:00:00 AM", "Department of Works", "Electric")
-            + ("Meter Swap", "1 NOWHERE", "QUEENS", "QUEENS", "", "40.7", "-73.8")
-        )
+        impossible = ("02/30/2026 10:00:00 AM", "Department of Works", "Electric", "Meter Swap")
+        place = ("1 NOWHERE", "QUEENS", "QUEENS", "", "40.7", "-73.8")
+        writer.writerow((7_000_999, *impossible, *place))
     return path
 
 

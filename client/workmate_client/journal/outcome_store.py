@@ -118,6 +118,7 @@ def _recorded(outcome: Outcome, lineage: str, now: str) -> RecordedOutcome:
         receipt=outcome.receipt,
         current=outcome.current,
         events_since=outcome.events_since,
+        replayed=outcome.replayed,
         lineage=lineage,
         recorded_at=now,
     )

@@ -133,4 +133,5 @@ def _readable_rows(aside: Database, table: sa.Table) -> Iterator[dict[str, objec
                     yield dict(row)
                 return
         except (StoreError, DBAPIError, dbapi2.Error):
-            continue
+            # A connection that has met damage reads nothing any more.
+            aside.close()

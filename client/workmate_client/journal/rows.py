@@ -73,6 +73,7 @@ class RecordedOutcome(Struct, frozen=True, kw_only=True):
     """How a command ended in one lineage; its receipt was verified before it was recorded.
 
     `current` and `events_since` are what the server showed with a conflict, as it was then.
+    `replayed` says that the server had decided before: an earlier reply was lost.
     """
 
     status: OutcomeStatus
@@ -83,6 +84,7 @@ class RecordedOutcome(Struct, frozen=True, kw_only=True):
     receipt: Receipt | None = None
     current: dict[str, Any] | None = None
     events_since: tuple[WireEvent, ...] = ()
+    replayed: bool = False
     lineage: str
     recorded_at: str
 

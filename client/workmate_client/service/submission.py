@@ -20,6 +20,7 @@ from workmate_client.service.drafts import (
 from workmate_client.service.proof import ProofRemark, judge_draft, told
 from workmate_client.service.situation import Situation
 from workmate_shared.kernel.command import Command
+from workmate_shared.kernel.instants import parse_instant
 from workmate_shared.tasks import commands as c
 from workmate_shared.tasks.manifest import content_hash, encode_manifest
 from workmate_shared.tasks.values import Fix, NotePersonal
@@ -123,7 +124,14 @@ def note(device: Device, task_id: str, text: str) -> Done:
 
 
 def tell_arrival(device: Device, task_id: str, travel: Travel) -> Done:
-    """Tell the office when one will arrive; with a position and a deviation where they are known."""
+    """Tell the office when one will arrive; with a position and a deviation where they are known.
+
+    Raises ServiceError `time_invalid` for a time without offset, or that no calendar has.
+    """
+    try:
+        parse_instant(travel.arrive_at)
+    except ValueError as error:
+        raise ServiceError("time_invalid", f"{travel.arrive_at}: {error}") from error
 
     def make(found: Situation) -> Act:
         now = device.now()

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from workmate_client.journal.rows import EvidenceItem, QueuedCommand
-from workmate_shared.kernel.catalogue import CATALOGUE
+from workmate_client.service.faults import fault_of
 from workmate_shared.tasks.manifest import ManifestStatus
 
 Stored = Literal[
@@ -171,7 +171,8 @@ def waiting_for(code: str) -> str:
     """Return what something waits for, in a few words."""
     if code in _WAITS:
         return _WAITS[code]
-    return CATALOGUE[code].title.lower() if code in CATALOGUE else code.replace("_", " ")
+    fault = fault_of(code)
+    return fault.title.lower() if fault else code.replace("_", " ")
 
 
 def sentence(table: dict[str, str], code: str, **words: str | None) -> str:

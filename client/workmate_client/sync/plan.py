@@ -125,12 +125,14 @@ Action = OpenSession | SendCommands | Pull | Upload | StoreEvidence | WaitUntil 
 
 def next_action(situation: Situation) -> Action:
     """Return what to do next."""
-    link = situation.link
-    if not situation.is_due(link.not_before):
-        return WaitUntil(link.not_before, link.code or "server_unreachable")
     work = _next_work(situation)
+    if isinstance(work, StoreEvidence):
+        return work
     if work is not None:
-        return work if situation.session_open or isinstance(work, StoreEvidence) else OpenSession()
+        link = situation.link
+        if not situation.is_due(link.not_before):
+            return WaitUntil(link.not_before, link.code or "server_unreachable")
+        return work if situation.session_open else OpenSession()
     wanted = [file for file in situation.files if _is_wanted(file, situation)]
     waiting: list[PendingCommand | EvidenceFile] = [*situation.pending, *wanted]
     waits = [

@@ -48,7 +48,7 @@ class Begun(Struct, frozen=True, kw_only=True):
 def init(
     locations: Locations,
     tenant: str,
-    tell: Callable[[Result], None],
+    tell: Callable[[Result], object],
     hooks: Hooks | None = None,
 ) -> None:
     """Begin a server and tell the result; only then is the record of the beginning removed.

@@ -42,7 +42,8 @@ class ChangeBoard:
                 left = deadline - self._clock.monotonic()
                 if newest > after_seq or left <= 0:
                     return newest
-                await self._until(event, min(left, self._poll_seconds))
+                await wait_until(event, self._clock, min(left, self._poll_seconds))
+                event.clear()
         finally:
             waiting.discard(event)
 
@@ -53,12 +54,13 @@ class ChangeBoard:
             self._polled_at[tenant_id] = now
             self.post(tenant_id, await self._poll(tenant_id))
 
-    async def _until(self, event: asyncio.Event, seconds: float) -> None:
-        woken = asyncio.ensure_future(event.wait())
-        slept = asyncio.ensure_future(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait({woken, slept}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (woken, slept):
-                task.cancel()
-            event.clear()
+
+async def wait_until(event: asyncio.Event, clock: Clock, seconds: float) -> None:
+    """Return when the event is set, or after so many seconds."""
+    woken = asyncio.ensure_future(event.wait())
+    slept = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait({woken, slept}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (woken, slept):
+            task.cancel()

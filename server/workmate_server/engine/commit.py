@@ -18,7 +18,15 @@ from workmate_server.engine.workspace import Workspace
 from workmate_server.store import appends, loads
 from workmate_server.store.database import Connection, Database
 from workmate_shared.kernel.command import Command, Event
-from workmate_shared.kernel.decision import Committed, Decision, Retry, Unchanged
+from workmate_shared.kernel.decision import (
+    Committed,
+    Decision,
+    Refusal,
+    Retry,
+    Unchanged,
+    refuse,
+)
+from workmate_shared.principals.events import CredentialAdded
 from workmate_shared.tasks.task import Task
 from workmate_shared.wire.batch import (
     Leaf,
@@ -74,8 +82,7 @@ class Commit:
         self._first: dict[loads.Key, int] = {}
         self._places: dict[int, tuple[int, bool]] = {}
         self.answers: dict[int, Decided] = {}
-        self.newest_seq = 0
-        self.header: bytes | None = None
+        self.newest_seq: int | None = None
 
     def run(self, submissions: Sequence[Submission]) -> list[Decided]:
         """Decide and write the batch; return the outcomes in order. The caller commits."""
@@ -113,7 +120,9 @@ class Commit:
         command = submission.message.command
         lifecycle = kind_of_command(command.name).lifecycle
         state = workspace.state(command)
-        decision = lifecycle.decide(state, command, workspace.context(submission))
+        decision = self._unless_taken(
+            lifecycle.decide(state, command, workspace.context(submission))
+        )
         if isinstance(decision, Retry):
             self.answers[position] = Decided(
                 command_id=command.command_id,
@@ -130,6 +139,18 @@ class Commit:
         self._places[position] = (len(self._drafts), False)
         self._drafts.append(self._draft(submission, state, decision))
         workspace.ended(command, decision.status)
+
+    def _unless_taken(self, decision: Decision) -> Decision:
+        """Refuse a credential whose id belongs to another principal.
+
+        An id names one credential in its tenant, which the aggregate alone cannot know.
+        """
+        for event in decision.events if isinstance(decision, Committed) else ():
+            if isinstance(event, CredentialAdded):
+                name = event.credential.credential_id
+                if self._workspace.credential_owner(name) not in (None, event.aggregate_id):
+                    return refuse(Refusal("credential_exists", {"credential_id": name}))
+        return decision
 
     def _with_version(self, submission: Submission) -> Submission:
         command = submission.message.command
@@ -235,7 +256,7 @@ class Commit:
             {"seq": seq, "batch": number, "header_hash": hashed},
         )
         envelope = make_envelope(BATCH_TYPE, header_bytes, keyid, signature)
-        self.newest_seq, self.header = seq, encode(envelope)
+        self.newest_seq = seq
         self._answer(make_receipts(leaves, paths, envelope), logged)
 
     def _write_beside(self, projected: Projected, event_rows: list[dict[str, Any]]) -> None:

@@ -9,11 +9,12 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from workmate_server.config import Settings
 from workmate_server.engine.answers import replay_stored, retry_with
 from workmate_server.engine.blocking import RunBlocking
-from workmate_server.engine.changes import ChangeBoard
+from workmate_server.engine.changes import ChangeBoard, wait_until
 from workmate_server.engine.commit import Commit, Signer
 from workmate_server.engine.logkeys import LogKeys
 from workmate_server.engine.model import Decided, Submission
@@ -21,6 +22,8 @@ from workmate_server.ports import Clock, Hooks
 from workmate_server.store import loads
 from workmate_server.store.database import Database, DatabaseAwayError, DuplicateError
 from workmate_shared.kernel.instants import format_instant
+from workmate_shared.wire.codec import encode
+from workmate_shared.wire.dsse import BATCH_TYPE, make_envelope
 
 LOG = logging.getLogger(__name__)
 
@@ -67,7 +70,7 @@ class Engine:
         self._wake = asyncio.Event()
         self._stopping = False
         self._committer: asyncio.Task[None] | None = None
-        self._heads: dict[str, bytes] = {}
+        self._uncopied: set[str] = set()
         self._newest: dict[str, int] = {}
         self._heads_written_at = float("-inf")
         self.changes = ChangeBoard(clock, self._poll, settings.relay_poll_seconds)
@@ -126,8 +129,7 @@ class Engine:
             if not self._queue:
                 if self._stopping:
                     return
-                self._wake.clear()
-                await self._wake.wait()
+                await self._idle()
                 continue
             jobs = self._gather()
             submissions = [s for job in jobs for s in job.submissions]
@@ -140,6 +142,15 @@ class Engine:
                 start += len(job.submissions)
                 if not job.answer.done():
                     job.answer.set_result(part)
+
+    async def _idle(self) -> None:
+        self._wake.clear()
+        if not self._uncopied:
+            await self._wake.wait()
+            return
+        await wait_until(self._wake, self._clock, self._settings.head_copy_interval_seconds)
+        if not self._wake.is_set():
+            await self._run_blocking(self._copy_heads)
 
     def _gather(self) -> list[_Job]:
         jobs = [self._queue.popleft()]
@@ -189,30 +200,38 @@ class Engine:
         signer = Signer(key.key_id, key.seed, key.public_key)
         now = format_instant(self._clock.now())
         with self._database.write() as connection:
+            self._hooks.reach("engine.commit.begun")
             commit = Commit(self._database, connection, signer, tenant_id, now)
             decided = commit.run(submissions)
             self._hooks.reach("engine.commit.before")
         self._hooks.reach("engine.commit.after")
-        if commit.header is not None:
-            self._heads[tenant_id] = commit.header
-            self._copy_heads()
+        if commit.newest_seq is not None:
             self._newest[tenant_id] = commit.newest_seq
+            self._uncopied.add(tenant_id)
+            self._copy_heads()
         return decided
 
     def _look_up(self, tenant_id: str, submissions: Sequence[Submission]) -> list[Decided]:
         """Answer from what is stored: the commit may or may not have taken effect."""
-        keys = {submission.key for submission in submissions}
+        rows: dict[loads.Key, Any] = {}
+        stored: dict[loads.Key, Decided] = {}
         try:
             with self._database.read() as connection:
-                rows = loads.load_commands(connection, tenant_id, keys)
-                return [
-                    replay_stored(connection, rows[s.key])
-                    if s.key in rows and rows[s.key].fingerprint == s.fingerprint
-                    else retry_with("database_away", s)
-                    for s in submissions
-                ]
+                rows = loads.load_commands(connection, tenant_id, {s.key for s in submissions})
+                stored = replay_stored(connection, tenant_id, rows.values())
         except DatabaseAwayError:
-            return [retry_with("database_away", submission) for submission in submissions]
+            LOG.warning("the database still does not answer")
+        except Exception:
+            LOG.exception("what is stored of %d commands cannot be read", len(submissions))
+        answers = []
+        for submission in submissions:
+            if submission.key not in stored:
+                answers.append(retry_with("database_away", submission))
+            elif rows[submission.key].fingerprint != submission.fingerprint:
+                answers.append(retry_with("idempotency_key_reused", submission))
+            else:
+                answers.append(stored[submission.key])
+        return answers
 
     def _copy_heads(self) -> None:
         now = self._clock.monotonic()
@@ -221,10 +240,23 @@ class Engine:
             self._write_heads()
 
     def _write_heads(self) -> None:
-        for tenant_id, header in list(self._heads.items()):
-            self._keys.write_head(tenant_id, header)
-            if self._heads.get(tenant_id) is header:
-                del self._heads[tenant_id]
+        for tenant_id in sorted(self._uncopied):
+            self._hooks.reach("engine.head.before")
+            try:
+                self._keys.write_head(tenant_id, self._newest_header(tenant_id))
+            except (OSError, DatabaseAwayError):
+                # The commits stand without it; the next copy holds what this one would have.
+                LOG.exception("the copy of the newest header of %s was not written", tenant_id)
+                continue
+            self._hooks.reach("engine.head.after")
+            self._uncopied.discard(tenant_id)
+
+    def _newest_header(self, tenant_id: str) -> bytes:
+        """Return the log's newest header, which another process may have signed."""
+        with self._database.read() as connection:
+            head = loads.load_head(connection, tenant_id)
+            row = loads.load_batch(connection, tenant_id, head.batch)
+        return encode(make_envelope(BATCH_TYPE, row.header, row.keyid, row.signature))
 
     async def _poll(self, tenant_id: str) -> int:
         return await self._run_blocking(self._newest_seq, tenant_id)

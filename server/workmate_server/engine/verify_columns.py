@@ -1,18 +1,18 @@
 """Compare the columns of the log with the bytes that were signed."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from workmate_server.engine.verify_actors import Actors
 from workmate_server.engine.verify_report import Findings
-from workmate_shared.kernel.command import Event
+from workmate_shared.kernel.command import Command, Event
 from workmate_shared.principals.commands import Enrol
 from workmate_shared.wire.batch import Header, Leaf, LeafEvent, command_hash, payload_hash
 from workmate_shared.wire.dsse import COMMAND_TYPE, SignatureError, key_id, verify_bytes
 from workmate_shared.wire.fingerprint import signed_fingerprint
 from workmate_shared.wire.intake import MessageError, decode_command, decode_event
-from workmate_shared.wire.registry import kind_of_command, kind_of_event
+from workmate_shared.wire.registry import is_annotation, kind_of_command, kind_of_event
 from workmate_shared.wire.schemas import SchemaError, validate_payload
 
 
@@ -37,9 +37,12 @@ def check_header_columns(
 
 
 def check_command(
-    place: str, row: Any, leaf: Leaf, device_keys: Mapping[str, bytes], findings: Findings
-) -> None:
-    """Report what in a row of `command_log` its leaf, its bytes or its signature do not say."""
+    place: str, row: Any, leaf: Leaf, actors: Actors, findings: Findings
+) -> Command | None:
+    """Report what in a row of `command_log` its leaf, its bytes or its signature do not say.
+
+    Returns the decoded command, or None where it cannot be read.
+    """
     seqs = [step.seq for step in leaf.events]
     findings.compare(
         place,
@@ -63,7 +66,7 @@ def check_command(
         command = decode_command(row.command)
     except MessageError as error:
         findings.add(f"{place} command", "changed", str(error))
-        return
+        return None
     findings.compare(
         place,
         "changed",
@@ -76,35 +79,42 @@ def check_command(
             "command_id": (row.command_id, command.command_id),
         },
     )
-    _check_signature(place, row, command, device_keys, findings)
+    _check_signature(place, row, command, actors, findings)
+    return command
 
 
 def _check_signature(
-    place: str, row: Any, command: Any, device_keys: Mapping[str, bytes], findings: Findings
+    place: str, row: Any, command: Command, actors: Actors, findings: Findings
 ) -> None:
     device_id = command.actor.device_id
     if device_id is None:
-        if row.keyid is not None or row.signature is not None:
-            findings.add(f"{place} signature", "inserted", "no device signed this command")
+        for column in ("keyid", "signature"):
+            if getattr(row, column) is not None:
+                findings.add(f"{place} {column}", "inserted", "no device signed this command")
         return
     if isinstance(command, Enrol):
         public_key: bytes | None = bytes.fromhex(command.public_key)
     else:
-        public_key = device_keys.get(device_id)
-    if public_key is None or row.keyid is None or row.signature is None:
-        findings.add(f"{place} signature", "missing", f"of device {device_id}")
+        public_key = actors.device_key(command.actor.id, device_id)
+    if public_key is None:
+        findings.add(f"{place} signature", "missing", f"the log knows no device {device_id}")
         return
+    for column in ("keyid", "signature"):
+        if getattr(row, column) is None:
+            findings.add(f"{place} {column}", "missing", f"device {device_id} signed this command")
+            return
     try:
         trusted = {key_id(public_key): public_key}
         verify_bytes(COMMAND_TYPE, row.command, row.keyid, row.signature, trusted)
     except SignatureError as error:
-        findings.add(f"{place} signature", "changed", error.code)
+        column = "keyid" if error.code == "key_unknown" else "signature"
+        findings.add(f"{place} {column}", "changed", error.code)
     if signed_fingerprint(row.command) != row.fingerprint:
         findings.add(f"{place} fingerprint", "changed", "it is not that of the signed bytes")
 
 
 def check_event(
-    place: str, row: Any, command: Any, leaf: Leaf, step: LeafEvent, findings: Findings
+    place: str, row: Any, command_row: Any, leaf: Leaf, step: LeafEvent, findings: Findings
 ) -> Event | None:
     """Report what in a row of `audit_event` its leaf and its payload do not say.
 
@@ -117,15 +127,18 @@ def check_event(
         place,
         "changed",
         {
-            "batch": (row.batch, command.batch),
-            "leaf_index": (row.leaf_index, command.leaf_index),
+            "batch": (row.batch, command_row.batch),
+            "leaf_index": (row.leaf_index, command_row.leaf_index),
             "aggregate_version": (row.aggregate_version, step.version),
+            "aggregate_id": (row.aggregate_id, leaf.aggregate_id),
+            "actor_id": (row.actor_id, leaf.principal_id),
+            "command_id": (row.command_id, leaf.command_id),
         },
     )
     try:
         validate_payload(row.type, row.payload)
         event = decode_event(row.type, row.payload)
-    except (KeyError, SchemaError, msgspec.ValidationError) as error:
+    except (KeyError, SchemaError, msgspec.DecodeError) as error:
         findings.add(f"{place} type", "changed", f"the payload is no {row.type}: {error}")
         return None
     findings.compare(
@@ -147,6 +160,27 @@ def check_event(
             "recorded_at": (row.recorded_at, event.recorded_at),
         },
     )
-    if (event.aggregate_id, event.actor.id) != (leaf.aggregate_id, leaf.principal_id):
-        findings.add(place, "changed", "it belongs to another decision")
     return event
+
+
+def check_decision(
+    place: str, event: Event, command: Command, leaf: Leaf, actors: Actors, findings: Findings
+) -> None:
+    """Report an event that its command could not cause, however well it is signed."""
+    if leaf.outcome == "committed":
+        allowed = kind_of_command(command.name).lifecycle.table.row(command.name).event
+        fits = event.type == allowed
+        reason = actors.why_not(event)
+        if reason is not None:
+            findings.add(place, "forbidden", reason)
+    else:
+        fits = leaf.outcome != "unchanged" and is_annotation(event.type)
+    if not fits:
+        findings.add(place, "forbidden", f"{command.name}, {leaf.outcome}, writes no {event.type}")
+    override = command.override.on_behalf_of if command.override is not None else None
+    if (event.actor, event.occurred_at, event.on_behalf_of) != (
+        command.actor,
+        command.occurred_at,
+        override,
+    ):
+        findings.add(place, "forbidden", "its command says another actor or time")

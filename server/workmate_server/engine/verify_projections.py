@@ -1,17 +1,26 @@
 """Compare snapshots, feed and manifests with what the events project to, from nothing.
 
-Also asks whether each event was allowed: for the role of its actor, in the state that it met.
+Also asks whether each event was allowed for the role of its actor in the state that it met, and
+whether each value that is kept is one that some event of its aggregate refers to.
 """
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
-from workmate_server.engine.project import Projected
-from workmate_server.engine.rebuild import project_aggregates
+from workmate_server.engine.histories import (
+    History,
+    UnreadableEventError,
+    opened_of,
+    read_history,
+    walk_streams,
+)
+from workmate_server.engine.project import Projected, seal
+from workmate_server.engine.verify_lifecycle import why_forbidden
 from workmate_server.engine.verify_report import Findings
 from workmate_server.store import walks
 from workmate_server.store.database import Connection
+from workmate_shared.tasks.task import Task
 
 _KEYS = {
     "task_snapshot": ("task_id",),
@@ -21,51 +30,88 @@ _KEYS = {
     "feed": ("audience", "kind", "object_id"),
 }
 
+Row = Mapping[str, Any]
+
 
 def check_projections(connection: Connection, tenant_id: str, findings: Findings) -> None:
-    """Report every projection row that is not what its aggregate's events project to."""
+    """Report events that were not allowed, and rows that are not what the events project to."""
     owners = walks.projection_owners(connection, tenant_id)
-    try:
-        for aggregate_id, projected in project_aggregates(connection, tenant_id):
-            stored = walks.projections_of(connection, tenant_id, aggregate_id)
-            for table, rows in _expected(projected).items():
-                _compare(table, aggregate_id, stored[table], rows, findings)
-                owners.discard((table, aggregate_id))
-    except (KeyError, ValueError, AssertionError, msgspec.DecodeError) as error:
-        findings.add("audit_event", "changed", f"an event cannot be projected: {error}")
-        return
-    for table, owner in sorted(owners):
-        findings.add(f"{table} {owner}", "inserted", "no event projects to it")
+    opened = opened_of(connection, tenant_id)
+    for streams in walk_streams(connection, tenant_id):
+        projected = Projected()
+        histories: dict[str, History] = {}
+        for aggregate_id, rows in streams:
+            owners -= {(table, aggregate_id) for table in (*_KEYS, "disclosure")}
+            try:
+                histories[aggregate_id] = read_history(aggregate_id, rows)
+            except UnreadableEventError as error:
+                place = f"audit_event seq {error.seq}"
+                findings.add(place, "changed", f"it cannot be projected: {error.detail}")
+        for history in histories.values():
+            _check_lifecycle(history, findings)
+            history.project(projected)
+        seal(projected, opened)
+        stored = walks.projections_of(connection, tenant_id, histories)
+        for table, expected in _expected(projected).items():
+            _compare(table, stored[table], expected, findings)
+        _check_values(walks.disclosures_of(connection, tenant_id, histories), histories, findings)
+    for table, owner in sorted(owners, key=str):
+        findings.add(f"{table} {owner}", "inserted", "the log knows no such aggregate")
 
 
-def _expected(rows: Projected) -> dict[str, list[dict[str, Any]]]:
+def _check_lifecycle(history: History, findings: Findings) -> None:
+    for step in history.steps:
+        reason = why_forbidden(step.before, step.event, step.after)
+        if reason is not None:
+            findings.add(f"audit_event seq {step.seq}", "forbidden", reason)
+
+
+def _expected(rows: Projected) -> dict[str, Iterable[Row]]:
     return {
-        "task_snapshot": list(rows.tasks.values()),
-        "principal": list(rows.principals.values()),
-        "credential": list(rows.credentials.values()),
-        "evidence_manifest": list(rows.manifests.values()),
-        "feed": list(rows.feed.values()),
+        "task_snapshot": rows.tasks.values(),
+        "principal": rows.principals.values(),
+        "credential": rows.credentials.values(),
+        "evidence_manifest": rows.manifests.values(),
+        "feed": rows.feed.values(),
     }
 
 
 def _compare(
-    table: str,
-    owner: str,
-    stored: list[dict[str, Any]],
-    expected: list[dict[str, Any]],
-    findings: Findings,
+    table: str, stored: Iterable[Row], expected: Iterable[Row], findings: Findings
 ) -> None:
     names = _KEYS[table]
-    by_key = {tuple(row[name] for name in names): row for row in stored}
+    by_key: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in stored:
+        by_key[tuple(row[name] for name in names)].append(row)
     for row in expected:
         key = tuple(row[name] for name in names)
         place = f"{table} {' '.join(key)}"
-        found = by_key.pop(key, None)
+        found = by_key[key].pop() if by_key.get(key) else None
         if found is None:
-            findings.add(place, "missing", f"the events of {owner} project to it")
-        else:
-            for column, value in row.items():
-                if found[column] != value:
-                    findings.add(f"{place} {column}", "differs", "not what the events project to")
-    for key in by_key:
-        findings.add(f"{table} {' '.join(key)}", "inserted", f"no event of {owner} does")
+            findings.add(place, "missing", "events project to it")
+            continue
+        for column, value in row.items():
+            if found[column] != value:
+                findings.add(f"{place} {column}", "differs", "not what the events project to")
+    for key, rest in by_key.items():
+        for _ in rest:
+            findings.add(
+                f"{table} {' '.join(map(str, key))}", "inserted", "no event projects to it"
+            )
+
+
+def _check_values(
+    stored: Iterable[Row], histories: Mapping[str, History], findings: Findings
+) -> None:
+    for row in stored:
+        if row["commitment"] not in _named(histories[row["aggregate_id"]]):
+            place = f"disclosure {row['commitment']} aggregate_id"
+            findings.add(place, "inserted", "no event of this aggregate refers to it")
+
+
+def _named(history: History) -> set[str]:
+    named = {name for step in history.steps for name in step.event.commitments()}
+    state = history.steps[-1].after
+    if isinstance(state, Task):
+        named.update(name for record in state.manifests for name in record.commitments)
+    return named

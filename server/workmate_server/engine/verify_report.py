@@ -1,14 +1,15 @@
 """What `verify` reports: the place, the kind of fault, and one line about it."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
 
-Fault = Literal["changed", "missing", "inserted", "reordered", "damaged", "differs"]
+Fault = Literal["changed", "missing", "inserted", "reordered", "damaged", "differs", "forbidden"]
 
 
 class Finding(Struct, frozen=True):
-    """One fault: where it is, of which kind, and what was seen."""
+    """One fault: where it is (table, row, perhaps column), of which kind, and what was seen."""
 
     place: str
     fault: Fault
@@ -23,12 +24,22 @@ class Findings:
         self._limit = limit
 
     def add(self, place: str, fault: Fault, detail: str) -> None:
-        """Report a fault."""
+        """Report a fault; what is no text in it is shown as escapes."""
         if len(self.found) < self._limit:
-            self.found.append(Finding(place, fault, detail))
+            self.found.append(Finding(_shown(place), fault, _shown(detail)))
 
-    def compare(self, place: str, fault: Fault, pairs: dict[str, tuple[object, object]]) -> None:
+    def compare(self, place: str, fault: Fault, pairs: Mapping[str, tuple[object, object]]) -> None:
         """Report every column whose stored value is not the one that the signed bytes say."""
         for column, (stored, signed) in pairs.items():
             if stored != signed:
                 self.add(f"{place} {column}", fault, "it is not what was signed")
+
+    def misfits(self, place: str, columns: list[str]) -> bool:
+        """Report columns that hold what their table forbids; return whether there are any."""
+        for column in columns:
+            self.add(f"{place} {column}", "changed", "its table allows no such value")
+        return bool(columns)
+
+
+def _shown(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()

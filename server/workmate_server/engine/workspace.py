@@ -15,6 +15,7 @@ from workmate_server.store.database import Connection
 from workmate_shared.kernel.command import Command, Event
 from workmate_shared.kernel.lifecycle import Blob, Context, EventRef, PrincipalFacts
 from workmate_shared.kernel.table import Role
+from workmate_shared.principals.events import CredentialAdded
 from workmate_shared.principals.principal import Principal
 from workmate_shared.tasks import commands as c
 from workmate_shared.tasks.manifest import Manifest
@@ -53,6 +54,7 @@ class Workspace:
         self._links: dict[loads.Key, str | None] = {}
         self._disclosed: dict[str, str] = {}
         self._manifests: dict[tuple[str, str], Manifest] = {}
+        self._owners: dict[str, str] = {}
         commands = [submission.message.command for submission in submissions]
         self._load_states(commands)
         self._load_chains(commands)
@@ -150,6 +152,8 @@ class Workspace:
             event.command_id,
         )
         self._refs.setdefault(command.aggregate_id, []).append(reference)
+        if isinstance(event, CredentialAdded):
+            self._owners[event.credential.credential_id] = event.aggregate_id
 
     def ended(self, command: Command, status: str) -> None:
         """Take over how a command of this batch ended."""
@@ -168,6 +172,12 @@ class Workspace:
             for name in named
             if name in self._disclosed
         }
+
+    def credential_owner(self, credential_id: str) -> str | None:
+        """Return the principal that has a credential of this id, or None."""
+        if credential_id in self._owners:
+            return self._owners[credential_id]
+        return loads.load_credential_owner(self.connection, self.tenant_id, credential_id)
 
     def kept(self, disclosures: Mapping[str, Disclosure]) -> None:
         """Take over the values that a command of this batch leaves in the store."""

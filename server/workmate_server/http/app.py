@@ -9,16 +9,21 @@ from typing import Final
 from aiohttp import web
 
 from workmate_server.http import (
+    blobs,
     devices,
     enrolment,
+    evidence_reads,
     health,
     log,
     principals,
     schemas,
     sessions,
+    subscriptions,
+    sync,
     task_reads,
     tasks,
     tokens,
+    uploads,
 )
 from workmate_server.http.limits import GUARDS, Guards
 from workmate_server.http.middlewares import (
@@ -32,16 +37,21 @@ SERVER_OPTIONS: Final = {"auto_decompress": False}
 """What `aiohttp.web.AppRunner` must be told."""
 
 _RESOURCES = (
+    blobs,
     devices,
     enrolment,
+    evidence_reads,
     health,
     log,
     principals,
     schemas,
     sessions,
+    subscriptions,
+    sync,
     task_reads,
     tasks,
     tokens,
+    uploads,
 )
 
 

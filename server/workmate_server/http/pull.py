@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import Connection
 
 from workmate_server.engine.answers import stored_receipt
 from workmate_server.http.cursors import make_cursor, read_cursor
@@ -18,6 +17,7 @@ from workmate_server.http.problems import ProblemError
 from workmate_server.http.services import Services
 from workmate_server.identity.authenticate import Caller
 from workmate_server.store import reads_feed
+from workmate_server.store.database import Connection
 from workmate_server.store.pages import Page
 from workmate_server.store.reads_feed import FeedItem, FeedPage
 from workmate_server.store.reads_log import read_disclosures

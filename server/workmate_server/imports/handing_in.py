@@ -115,4 +115,5 @@ def _report(rows: Sequence[_Row]) -> Report:
             for row, answer in ended
             if answer.status in ("refused", "not_sent")
         ),
+        complete=all(answer.status != "not_sent" for _, answer in ended),
     )

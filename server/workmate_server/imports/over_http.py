@@ -22,7 +22,7 @@ from workmate_server.imports.handing_in import CONFLICT, NOT_SENT, Answer
 from workmate_server.ports import Clock
 from workmate_shared.wire.codec import encode
 
-_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+_BUSY = frozenset({408, 425, 429, 502, 503, 504})
 _NOT_LET_IN = frozenset({401, 403, 404})
 _CREATED = 201
 _OK = 200

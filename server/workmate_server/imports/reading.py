@@ -7,7 +7,7 @@ that they were, so that no coordinate passes through a float.
 
 import csv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import StringIO
 from itertools import chain
 from pathlib import Path
@@ -69,6 +69,22 @@ def read_records(path: Path, mapping: Mapping, settings: Settings) -> list[Recor
     return list(_csv_records(text, mapping))
 
 
+def fitting_mapping(path: Path, mappings: Sequence[Mapping], settings: Settings) -> Mapping:
+    """Return the first mapping all of whose needed columns a file has, or the last one.
+
+    Raises FileError for a file that cannot be read.
+    """
+    text = _read_text(path, settings.import_file_bytes_max)
+    if path.suffix.lower() == ".json":
+        items = _decode_items(text, settings)
+        first = items[0] if items and isinstance(items[0], dict) else {}
+        named = {name for name, value in first.items() if value is not None}
+    else:
+        named = set(_named(csv.reader(StringIO(text, newline=""), strict=True)))
+    fitting = (one for one in mappings if one.required_columns() <= named)
+    return next(fitting, mappings[-1])
+
+
 def _read_text(path: Path, max_bytes: int) -> str:
     try:
         with path.open("rb") as file:
@@ -116,10 +132,7 @@ def _csv_records(text: str, mapping: Mapping) -> Iterator[Record]:
 
 
 def _read_header(reader: Iterator[list[str]], mapping: Mapping) -> list[str]:
-    try:
-        header = [name.strip() for name in next(reader)]
-    except csv.Error as error:
-        raise FileError("file_syntax", f"the header: {error}") from error
+    header = _named(reader)
     named = [name for name in header if name]
     twice = [name for name, count in Counter(named).items() if count > 1]
     if twice:
@@ -133,6 +146,13 @@ def _read_header(reader: Iterator[list[str]], mapping: Mapping) -> list[str]:
         detail = f"the mapping {mapping.name} does not know {_list(sorted(unknown))}"
         raise FileError("unknown_column", detail)
     return header
+
+
+def _named(reader: Iterator[list[str]]) -> list[str]:
+    try:
+        return [name.strip() for name in next(reader)]
+    except csv.Error as error:
+        raise FileError("file_syntax", f"the header: {error}") from error
 
 
 def _list(names: list[str]) -> str:
@@ -149,18 +169,21 @@ def _csv_record(row: int, header: list[str], cells: list[str]) -> Record:
 
 
 def _json_records(text: str, mapping: Mapping, settings: Settings) -> Iterator[Record]:
-    data = text.encode()
-    try:
-        # Twice: first for what makes a text ambiguous, then with numbers as they are written.
-        decode(data, list[Any], max_bytes=settings.import_file_bytes_max, floats=True)
-        items = _JSON.decode(data)
-    except MalformedError as error:
-        raise FileError("file_syntax", f"{error.detail} (at {error.path})") from error
-    for row, item in enumerate(items, start=FIRST_JSON_ROW):
+    for row, item in enumerate(_decode_items(text, settings), start=FIRST_JSON_ROW):
         if not isinstance(item, dict):
             yield Record(row, {}, RowError("row_syntax", "a job is an object"))
             continue
         yield _json_record(row, item, mapping)
+
+
+def _decode_items(text: str, settings: Settings) -> list[Any]:
+    data = text.encode()
+    try:
+        # Twice: first for what makes a text ambiguous, then with numbers as they are written.
+        decode(data, list[Any], max_bytes=settings.import_file_bytes_max, floats=True)
+    except MalformedError as error:
+        raise FileError("file_syntax", f"{error.detail} (at {error.path})") from error
+    return _JSON.decode(data)
 
 
 def _json_record(row: int, item: dict[str, Any], mapping: Mapping) -> Record:

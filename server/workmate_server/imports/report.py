@@ -17,12 +17,16 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What became of a file: `rows` is `created` + `unchanged` + the number of refusals."""
+    """What became of a file: `rows` is `created` + `unchanged` + the number of refusals.
+
+    It is `complete` unless jobs could not be handed in, which are among the refusals.
+    """
 
     rows: int
     created: int
     unchanged: int
     refused: tuple[Refusal, ...] = ()
+    complete: bool = True
 
 
 class RowError(Exception):

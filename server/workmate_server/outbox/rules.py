@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from workmate_server.engine.blocking import RunBlocking
 from workmate_server.engine.engine import Engine, OverloadedError, StoppingError
@@ -18,7 +17,7 @@ from workmate_server.engine.workspace import SYSTEM_ID
 from workmate_server.outbox.carriers import Attempt
 from workmate_server.ports import Clock
 from workmate_server.store import loads
-from workmate_server.store.database import Database
+from workmate_server.store.database import Connection, Database
 from workmate_server.store.outbox import Due, Subscription
 from workmate_shared.kernel.command import COMMAND_SCHEMA, Actor
 from workmate_shared.kernel.instants import format_instant

@@ -1,12 +1,13 @@
 """What the commit path writes, one statement a table and batch."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, update
 
 from workmate_server.store.database import Database
 from workmate_server.store.tables import (
+    PROJECTIONS,
     AuditEvent,
     CommandLog,
     CommitBatch,
@@ -16,6 +17,7 @@ from workmate_server.store.tables import (
     FeedRow,
     OutboxRow,
     PrincipalRow,
+    ServerTable,
     TaskSnapshot,
     TenantHead,
     table_of,
@@ -66,10 +68,12 @@ def write_projections(
     """Write projected rows (`engine.project.Projected`) over those that are there."""
     credentials = list(rows.credentials.values())
     added = [row for row in credentials if "added_seq" in row]
+    if added:
+        # Never over another: an id that two processes give away at once is a duplicate.
+        connection.execute(insert(_CREDENTIALS), added)
     for table, values in (
         (TaskSnapshot, rows.tasks.values()),
         (PrincipalRow, rows.principals.values()),
-        (CredentialRow, added),
         (EvidenceManifest, rows.manifests.values()),
         (FeedRow, rows.feed.values()),
     ):
@@ -116,8 +120,7 @@ def create_head(database: Database, connection: Connection, row: Mapping[str, An
     database.insert_new(connection, _HEADS, [dict(row)])
 
 
-def clear_projections(connection: Connection, tenant_id: str, tables: Iterable[Any]) -> None:
-    """Delete a tenant's rows from projection tables, before they are made again."""
-    for model in tables:
-        table = table_of(model)
-        connection.execute(table.delete().where(table.c.tenant_id == tenant_id))
+def clear_projections(connection: Connection) -> None:
+    """Delete every row of the projection tables, before they are made again."""
+    for name in PROJECTIONS:
+        connection.execute(ServerTable.metadata.tables[name].delete())

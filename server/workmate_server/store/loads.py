@@ -11,6 +11,7 @@ from workmate_server.store.tables import (
     BlobRow,
     CommandLog,
     CommitBatch,
+    CredentialRow,
     DisclosureRow,
     EvidenceManifest,
     PrincipalRow,
@@ -34,6 +35,7 @@ _SNAPSHOTS = {
     "principal": (table_of(PrincipalRow), table_of(PrincipalRow).c.principal_id),
 }
 _MANIFESTS = table_of(EvidenceManifest)
+_CREDENTIALS = table_of(CredentialRow)
 _DISCLOSURES = table_of(DisclosureRow)
 _BLOBS = table_of(BlobRow)
 _LINKS = table_of(BlobLink)
@@ -102,6 +104,15 @@ def load_links(
         )
     )
     return {(row.principal_id, row.command_id): row.after for row in rows}
+
+
+def load_credential_owner(connection: Connection, tenant_id: str, credential_id: str) -> str | None:
+    """Return the principal that has the credential of this id in its tenant, or None."""
+    c = _CREDENTIALS.c
+    owner: str | None = connection.execute(
+        select(c.principal_id).where(c.tenant_id == tenant_id, c.credential_id == credential_id)
+    ).scalar()
+    return owner
 
 
 def load_manifest(

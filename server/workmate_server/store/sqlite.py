@@ -56,7 +56,10 @@ class SqliteDatabase:
             )
             # The key comes before every other statement, as raw bytes: nothing is derived from it.
             connection.execute(f"PRAGMA key = \"x'{self._key.hex()}'\"")
+            connection.text_factory = _read_text
             for pragma in (
+                # A damaged page is told by an error; the library would fill the console besides.
+                "cipher_log_level=NONE",
                 "journal_mode=WAL",
                 "synchronous=FULL",
                 "foreign_keys=ON",
@@ -145,6 +148,11 @@ class SqliteDatabase:
         """Close every connection."""
         self._reader.dispose()
         self._writer.dispose()
+
+
+def _read_text(stored: bytes) -> str:
+    """Return stored text; bytes that are no UTF-8 come out as surrogates, and cost no query."""
+    return stored.decode(errors="surrogateescape")
 
 
 def _roll_back(connection: Connection) -> None:

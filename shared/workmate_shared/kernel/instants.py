@@ -40,8 +40,12 @@ def parse_instant(text: str) -> datetime:
 
 def check_instant(text: str | None) -> None:
     """Raise ValueError unless `text` is None or an instant that exists in the calendar."""
-    if text is not None:
+    if text is None:
+        return
+    try:
         parse_instant(text)
+    except ValueError as error:
+        raise ValueError(f"{text} is no moment of the calendar") from error
 
 
 def format_instant(moment: datetime) -> str:

@@ -24,7 +24,7 @@ def read(body: bytes, headers: dict[str, str] = JSON, status: int = 200) -> Nonc
     return read_answer(RawAnswer(status, headers, body), NonceAnswer, 10_000)
 
 
-def test_a_whole_json_answer_is_read_and_fields_of_later_versions_are_ignored():
+def test_a_whole_json_answer_is_read_and_fields_of_later_versions_are_ignored() -> None:
     assert read(BODY).nonce == "aa"
 
 
@@ -44,18 +44,18 @@ def test_a_whole_json_answer_is_read_and_fields_of_later_versions_are_ignored():
         (b"\xff", JSON),
     ],
 )
-def test_anything_else_is_an_unknown_outcome(body, headers):
+def test_anything_else_is_an_unknown_outcome(body: bytes, headers: dict[str, str]) -> None:
     with pytest.raises(UnreadableAnswerError):
         read(body, headers)
 
 
-def test_a_success_without_a_body_is_no_answer_where_one_was_asked_for():
+def test_a_success_without_a_body_is_no_answer_where_one_was_asked_for() -> None:
     with pytest.raises(UnreadableAnswerError):
         read(b"", {}, 204)
 
 
 @pytest.mark.parametrize("status", [301, 302, 401, 404, 413, 500, 502, 511])
-def test_a_page_of_something_on_the_way_is_never_our_servers_word(status):
+def test_a_page_of_something_on_the_way_is_never_our_servers_word(status: int) -> None:
     with pytest.raises(UnreadableAnswerError) as caught:
         check_success(RawAnswer(status, {"content-type": "text/html", "retry-after": "7"}, b"<p>"))
     assert caught.value.status == status
@@ -73,7 +73,7 @@ def problem(**fields: object) -> bytes:
     return str(given | fields).replace("'", '"').encode()
 
 
-def test_a_problem_of_ours_gives_its_code_and_when_to_come_back():
+def test_a_problem_of_ours_gives_its_code_and_when_to_come_back() -> None:
     answer = RawAnswer(429, PROBLEM | {"retry-after": "12"}, problem())
     with pytest.raises(RefusedError) as caught:
         check_success(answer)
@@ -84,7 +84,7 @@ def test_a_problem_of_ours_gives_its_code_and_when_to_come_back():
 @pytest.mark.parametrize(
     "type_", ["about:blank", "urn:workmate:problem:other", "https://x/too_many"]
 )
-def test_a_problem_of_another_kind_is_not_our_servers(type_):
+def test_a_problem_of_another_kind_is_not_our_servers(type_: str) -> None:
     with pytest.raises(UnreadableAnswerError):
         check_success(RawAnswer(429, PROBLEM, problem(type=type_)))
 
@@ -105,7 +105,9 @@ def test_a_problem_of_another_kind_is_not_our_servers(type_):
         ("", "", None),
     ],
 )
-def test_retry_after_is_read_as_seconds_or_as_a_date_beside_the_answers_own(value, date, seconds):
+def test_retry_after_is_read_as_seconds_or_as_a_date_beside_the_answers_own(
+    value: str, date: str, seconds: float | None
+) -> None:
     assert retry_after_seconds(value, date) == seconds
 
 
@@ -116,14 +118,14 @@ def unpacked(pieces: list[bytes], encoding: str | None = "gzip", limit: int = 10
     return inflater.finish()
 
 
-def test_a_packed_body_is_unpacked_piece_by_piece():
+def test_a_packed_body_is_unpacked_piece_by_piece() -> None:
     packed = gzip.compress(b"x" * 1000)
     assert unpacked([packed[:7], packed[7:]]) == b"x" * 1000
     assert unpacked([b"ab", b"c"], None) == b"abc"
     assert unpacked([b"abc"], "identity") == b"abc"
 
 
-def test_a_body_over_the_limit_is_given_up_however_small_it_was_packed():
+def test_a_body_over_the_limit_is_given_up_however_small_it_was_packed() -> None:
     with pytest.raises(UnreadableAnswerError):
         unpacked([gzip.compress(bytes(10_000_000))])
     with pytest.raises(UnreadableAnswerError):
@@ -131,7 +133,9 @@ def test_a_body_over_the_limit_is_given_up_however_small_it_was_packed():
 
 
 @pytest.mark.parametrize("pieces", [[], [b"not gzip"], [gzip.compress(b"x" * 100)[:-9]]])
-def test_a_packed_body_without_its_end_or_of_another_kind_is_unreadable(pieces):
+def test_a_packed_body_without_its_end_or_of_another_kind_is_unreadable(
+    pieces: list[bytes],
+) -> None:
     with pytest.raises(UnreadableAnswerError):
         unpacked(pieces)
     with pytest.raises(UnreadableAnswerError):

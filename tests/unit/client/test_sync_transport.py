@@ -1,19 +1,30 @@
 """Talking to a real server on loopback: what counts as an answer, and when a transfer is given up."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import pytest
 from aiohttp import web
-from support.faults import CUT, HALF, LOST_REPLY, PACKED, PORTAL_PAGE, TRUNCATED, Fault, page
-from support.faults import problem, refused, serving
+
+from support.faults import (
+    CUT,
+    HALF,
+    LOST_REPLY,
+    PACKED,
+    PORTAL_PAGE,
+    TRUNCATED,
+    Fault,
+    page,
+    problem,
+    refused,
+    serving,
+)
 from support.loop_time import LoopTime
 from support.scripted_server import SYNC, UPLOADS, ScriptedServer, scripted
 from support.signing_log import SEED, SigningLog
-
 from workmate_client.config import Settings
 from workmate_client.sync.failures import (
     CutError,
@@ -37,7 +48,7 @@ CONTENT = b"the bytes of a photo"
 
 
 def upload(**fields: Any) -> NewUpload:
-    given = {
+    given: dict[str, Any] = {
         "task_id": "t1",
         "hash": "00" * 32,
         "size_bytes": len(CONTENT),
@@ -48,21 +59,23 @@ def upload(**fields: Any) -> NewUpload:
 
 
 @asynccontextmanager
-async def talking(settings: Settings = SETTINGS):
+async def talking() -> AsyncIterator[tuple[ScriptedServer, HttpTransport]]:
     """A server that knows one token, and a transport to it."""
     server = ScriptedServer(SigningLog(TENANT), keys_by_id([public_key_of(SEED)]))
     server.tokens.add("good")
-    async with scripted(server), HttpTransport(server.url, settings) as transport:
+    async with scripted(server), HttpTransport(server.url, SETTINGS) as transport:
         yield server, transport
 
 
 @asynccontextmanager
-async def answering(handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]):
+async def answering(
+    handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+) -> AsyncIterator[HttpTransport]:
     async with serving(handler) as url, HttpTransport(url, SETTINGS) as transport:
         yield transport
 
 
-async def test_a_sync_goes_there_and_back_packed_or_not():
+async def test_a_sync_goes_there_and_back_packed_or_not() -> None:
     large = msgspec.structs.replace(REQUEST, cursor="c" * 400)
     async with talking() as (server, transport):
         server.fail(SYNC, None, PACKED)
@@ -72,7 +85,7 @@ async def test_a_sync_goes_there_and_back_packed_or_not():
         assert server.requests == [REQUEST, large, REQUEST]
 
 
-async def test_a_session_is_opened_with_a_signed_challenge():
+async def test_a_session_is_opened_with_a_signed_challenge() -> None:
     challenge = Challenge(
         purpose=PURPOSE,
         server_key_id="ab" * 32,
@@ -86,7 +99,7 @@ async def test_a_session_is_opened_with_a_signed_challenge():
         await transport.sync(answer.token, REQUEST)
 
 
-async def test_waiting_for_changes_says_whether_there_were_any():
+async def test_waiting_for_changes_says_whether_there_were_any() -> None:
     async with talking() as (_, transport):
         assert await transport.wait("good", "a cursor & more", 5.0)
         assert not await transport.wait("good", None, 5.0)
@@ -113,7 +126,7 @@ async def test_waiting_for_changes_says_whether_there_were_any():
 )
 async def test_whatever_is_not_a_whole_answer_of_ours_is_an_unknown_outcome(
     fault: Fault, error: type[TransportError]
-):
+) -> None:
     async with talking() as (server, transport):
         server.fail(SYNC, fault)
         with pytest.raises(error):
@@ -121,7 +134,7 @@ async def test_whatever_is_not_a_whole_answer_of_ours_is_an_unknown_outcome(
         assert (await transport.sync("good", REQUEST)).lineage == "l1"
 
 
-async def test_a_problem_says_its_code_and_how_long_to_wait():
+async def test_a_problem_says_its_code_and_how_long_to_wait() -> None:
     async with talking() as (server, transport):
         server.fail(SYNC, refused(503, "overloaded", Retry_After="9"), page(413, Retry_After="3"))
         with pytest.raises(RefusedError) as caught:
@@ -135,15 +148,15 @@ async def test_a_problem_says_its_code_and_how_long_to_wait():
         assert unknown.value.status == 401
 
 
-async def test_nobody_at_the_address_is_told_apart_from_a_connection_that_broke():
-    async with answering(lambda request: asyncio.sleep(0)) as transport:
+async def test_nobody_at_the_address_is_told_apart_from_a_connection_that_broke() -> None:
+    async with talking() as (_, transport):
         pass
     with pytest.raises(UnreachableError):
         await transport.sync("good", REQUEST)
     await transport.close()
 
 
-async def test_a_server_that_takes_a_request_and_never_answers_is_given_up():
+async def test_a_server_that_takes_a_request_and_never_answers_is_given_up() -> None:
     async with talking() as (server, transport):
         time = LoopTime()
         server.on_hang = lambda: time.advance(SETTINGS.stall_timeout_seconds + 1)
@@ -152,13 +165,13 @@ async def test_a_server_that_takes_a_request_and_never_answers_is_given_up():
             await transport.sync("good", REQUEST)
 
 
-async def test_a_long_poll_is_given_its_time_before_it_counts_as_stalled():
+async def test_a_long_poll_is_given_its_time_before_it_counts_as_stalled() -> None:
     async with talking() as (server, transport):
         time = LoopTime()
         server.on_hang = lambda: time.advance(SETTINGS.stall_timeout_seconds + 1)
         hanging = server.hang()
 
-        async def late(request: web.BaseRequest, done: web.Response) -> web.StreamResponse:
+        async def late(_request: web.BaseRequest, done: web.Response) -> web.StreamResponse:
             time.advance(SETTINGS.stall_timeout_seconds + 1)
             return done
 
@@ -170,7 +183,7 @@ async def test_a_long_poll_is_given_its_time_before_it_counts_as_stalled():
 
 async def test_a_body_that_comes_slowly_is_awaited_for_as_long_as_it_comes(
     monkeypatch: pytest.MonkeyPatch,
-):
+) -> None:
     moved = asyncio.Event()
     progressed = StallGuard.progressed
 
@@ -197,7 +210,7 @@ async def test_a_body_that_comes_slowly_is_awaited_for_as_long_as_it_comes(
         assert (await transport.sync("good", REQUEST)).lineage == "l1"
 
 
-async def test_a_body_that_nobody_takes_is_given_up():
+async def test_a_body_that_nobody_takes_is_given_up() -> None:
     """The peer reads the head and no more; what does not fit into the network's buffers stays."""
     time = LoopTime()
     closing = asyncio.Event()
@@ -218,7 +231,7 @@ async def test_a_body_that_nobody_takes_is_given_up():
             closing.set()
 
 
-async def test_an_upload_begins_goes_on_and_ends_at_its_full_length():
+async def test_an_upload_begins_goes_on_and_ends_at_its_full_length() -> None:
     async with talking() as (server, transport):
         place = await transport.create_upload("good", upload())
         assert (place.url, place.offset) == (f"{UPLOADS}/1", 0)
@@ -228,7 +241,7 @@ async def test_an_upload_begins_goes_on_and_ends_at_its_full_length():
 
 
 @pytest.mark.parametrize(("status", "code"), [(401, "unauthenticated"), (404, "not_found")])
-async def test_a_head_request_is_refused_by_its_status_alone(status, code):
+async def test_a_head_request_is_refused_by_its_status_alone(status: int, code: str) -> None:
     async with talking() as (server, transport):
         server.fail(f"HEAD {UPLOADS}", refused(status, code))
         with pytest.raises(RefusedError) as caught:
@@ -236,7 +249,7 @@ async def test_a_head_request_is_refused_by_its_status_alone(status, code):
         assert (caught.value.status, caught.value.code) == (status, code)
 
 
-async def test_an_upload_answer_without_the_marks_of_tus_is_a_page_of_something_else():
+async def test_an_upload_answer_without_the_marks_of_tus_is_a_page_of_something_else() -> None:
     async with talking() as (server, transport):
         server.fail(UPLOADS, PORTAL_PAGE, page(201), page(204, b""))
         with pytest.raises(UnreadableAnswerError):
@@ -250,8 +263,8 @@ async def test_an_upload_answer_without_the_marks_of_tus_is_a_page_of_something_
 @pytest.mark.parametrize(
     "location", [None, "", "https://elsewhere.example/v1/uploads/1", "http://[", "/v1/uploads"]
 )
-async def test_the_token_never_follows_a_location_to_another_server(location):
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+async def test_the_token_never_follows_a_location_to_another_server(location: str | None) -> None:
+    async def handler(_request: web.BaseRequest) -> web.StreamResponse:
         headers = {"Tus-Resumable": "1.0.0", "Upload-Offset": "0"}
         if location is not None:
             headers["Location"] = location
@@ -263,8 +276,8 @@ async def test_the_token_never_follows_a_location_to_another_server(location):
 
 
 @pytest.mark.parametrize("offset", [None, "", "-1", "1.5", "many"])
-async def test_an_offset_that_is_no_number_is_no_answer(offset):
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+async def test_an_offset_that_is_no_number_is_no_answer(offset: str | None) -> None:
+    async def handler(_request: web.BaseRequest) -> web.StreamResponse:
         headers = {"Tus-Resumable": "1.0.0"}
         return web.Response(
             status=204, headers=headers | ({"Upload-Offset": offset} if offset else {})
@@ -275,7 +288,7 @@ async def test_an_offset_that_is_no_number_is_no_answer(offset):
             await transport.send_chunk("good", f"{UPLOADS}/1", 0, CONTENT)
 
 
-async def test_an_enrolment_is_asked_for_and_refused_with_its_code():
+async def test_an_enrolment_is_asked_for_and_refused_with_its_code() -> None:
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         assert (request.method, request.path) == ("POST", "/prefix/v1/enrolments/offer")
         return problem(404, "enrolment_unknown")
@@ -297,7 +310,7 @@ async def test_an_enrolment_is_asked_for_and_refused_with_its_code():
         "http://[::1]:8080",
     ],
 )
-def test_https_or_this_very_machine_is_safe(url):
+def test_https_or_this_very_machine_is_safe(url: str) -> None:
     assert str(checked_address(url)).startswith(url.rstrip("/"))
 
 
@@ -315,6 +328,6 @@ def test_https_or_this_very_machine_is_safe(url):
         "",
     ],
 )
-def test_anything_in_the_clear_beyond_this_machine_is_refused(url):
+def test_anything_in_the_clear_beyond_this_machine_is_refused(url: str) -> None:
     with pytest.raises(InsecureServerError):
         HttpTransport(url, SETTINGS)

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from blake3 import blake3
 from nacl.signing import VerifyKey
 
 from vectors.generate import FILES, render
+from workmate_shared.wire.commitment import Disclosure
+from workmate_shared.wire.intake import check_message, decode_command
 
+SIGNED = ("pae.json", "session.json", "header.json", "command.json")
 FOLDER = Path(__file__).parents[2] / "vectors"
 
 
@@ -69,7 +73,7 @@ def test_a_stranger_computes_the_same_hashes_and_ids() -> None:
 
 def test_a_stranger_verifies_every_signature() -> None:
     keys = {vector["seed_hex"]: vector for vector in read("key_id.json")}
-    for vector in read("pae.json") + read("session.json") + read("header.json"):
+    for vector in [v for name in SIGNED for v in read(name)]:
         key = keys[vector["seed_hex"]]
         public = bytes.fromhex(key["public_key_hex"])
         (signature,) = vector["envelope"]["signatures"]
@@ -103,3 +107,45 @@ def test_a_stranger_finds_commands_and_events_in_their_leaf() -> None:
         assert [event["payload_hash"] for event in leaf["events"]] == [
             tagged("workmate.event.v1", payload.encode()) for payload in vector["event_payloads"]
         ]
+
+
+def test_a_stranger_names_policies_and_manifests_by_their_bytes() -> None:
+    for vector in read("manifest.json"):
+        policy, hashed = json.loads(vector["policy"]), vector["policy_hashed"]
+        text = json.dumps(policy, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        assert text == hashed
+        assert tagged("workmate.policy.v1", hashed.encode()) == vector["policy_version"]
+        manifest = base64.b64decode(vector["manifest_base64"])
+        assert manifest == vector["manifest"].encode()
+        assert tagged("workmate.manifest.v1", manifest) == vector["content_hash"]
+        assert json.loads(manifest)["policy_version"] == vector["policy_version"]
+
+
+def test_a_stranger_opens_what_commands_and_manifests_commit_to() -> None:
+    for vector in read("manifest.json") + read("command.json"):
+        message = json.loads(vector.get("command") or vector["manifest"])
+        if "manifest" in message:
+            message = json.loads(base64.b64decode(message["manifest"]))
+        wanted = {message[name] for name in ("personal", "position") if name in message}
+        assert set(vector["disclosures"]) == wanted
+        for commitment, disclosure in vector["disclosures"].items():
+            salt, value = base64.b64decode(disclosure["salt"]), disclosure["value"].encode()
+            assert tagged("workmate.commitment.v1", salt, value) == commitment
+
+
+def test_a_stranger_finds_the_signed_command_and_its_manifest() -> None:
+    contents = {vector["content_hash"] for vector in read("manifest.json")}
+    for vector in read("command.json"):
+        command = vector["command"].encode()
+        assert base64.b64decode(vector["envelope"]["payload"]) == command
+        assert tagged("workmate.command.v1", command) == vector["command_hash"]
+        assert tagged("workmate.fingerprint.signed.v1", command) == vector["fingerprint"]
+        carried = json.loads(command).get("content_hash")
+        assert carried is None or carried in contents
+
+
+def test_the_commands_of_the_vectors_are_taken() -> None:
+    for vector in read("command.json"):
+        command = decode_command(vector["command"].encode())
+        disclosures = msgspec.convert(vector["disclosures"], dict[str, Disclosure])
+        assert check_message(command, disclosures, command.tenant_id).opened

@@ -282,9 +282,7 @@ async def test_a_running_relay_takes_what_comes_and_ends_when_told(
     assert {row["status"] for row in outbox_rows(log)} == {"delivered"}
 
 
-async def test_a_slow_receiver_holds_up_no_other_subscription(
-    log: Log, receiver: Receiver
-) -> None:
+async def test_a_slow_receiver_holds_up_no_other_subscription(log: Log, receiver: Receiver) -> None:
     subscribe(log, receiver, "slow", receiver.url.replace("/hook", "/slow"))
     stop, go_on, other_there = asyncio.Event(), asyncio.Event(), asyncio.Event()
     async with open_receiver() as quick:

@@ -160,7 +160,5 @@ async def test_an_own_address_is_never_connected_to_unless_the_operator_allows_i
 
 async def test_a_secret_that_cannot_be_opened_sends_nothing(receiver: Receiver) -> None:
     attempt = await deliver(receiver.url, key=bytes(32))
-    assert attempt == Attempt(
-        delivered=False, error="the sealing key does not open this secret"
-    )
+    assert attempt == Attempt(delivered=False, error="the sealing key does not open this secret")
     assert receiver.received == []
