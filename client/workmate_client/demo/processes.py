@@ -44,7 +44,7 @@ async def run_server_command(
         env=_environment(),
     )
     out, err = await process.communicate()
-    if process.returncode not in accept:
+    if process.returncode not in accept or not out.strip():
         raise ProcessFailedError(f"{arguments[0]} ended with {process.returncode}: {err.decode()}")
     return json.loads(out)
 

@@ -13,13 +13,24 @@ from PIL.ExifTags import GPS, IFD, Base
 COLUMNS = (
     "Unique Key",
     "Created Date",
+    "Agency",
     "Agency Name",
     "Complaint Type",
     "Descriptor",
+    "Location Type",
+    "Incident Zip",
     "Incident Address",
+    "Street Name",
+    "Cross Street 1",
+    "Cross Street 2",
+    "Intersection Street 1",
+    "Intersection Street 2",
     "City",
-    "Borough",
+    "Landmark",
     "Due Date",
+    "Borough",
+    "Park Facility Name",
+    "Bridge Highway Name",
     "Latitude",
     "Longitude",
 )
@@ -48,30 +59,28 @@ _FAULTS = (
 def write_jobs(path: Path) -> Path:
     """Write the sample jobs as CSV; the last row names a day that no calendar has."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
+        writer = csv.DictWriter(file, COLUMNS, restval="")
+        writer.writeheader()
         for number, (street, city, lat, lon) in enumerate(_STREETS):
             kind, descriptor = _FAULTS[number % len(_FAULTS)]
-            day = f"04/{number + 3:02}/2026"
             due = f"04/{number + 9:02}/2026 05:00:00 PM" if number % 3 else ""
             writer.writerow(
-                (
-                    7_000_001 + number,
-                    f"{day} 09:1{number % 6}:05 AM",
-                    "Department of Works",
-                    kind,
-                    descriptor,
-                    street,
-                    city,
-                    city,
-                    due,
-                    lat,
-                    lon,
-                )
+                {
+                    "Unique Key": 7_000_001 + number,
+                    "Created Date": f"04/{number + 3:02}/2026 09:1{number % 6}:05 AM",
+                    "Agency": "DOW",
+                    "Agency Name": "Department of Works",
+                    "Complaint Type": kind,
+                    "Descriptor": descriptor,
+                    "Incident Address": street,
+                    "City": city,
+                    "Borough": city,
+                    "Due Date": due,
+                    "Latitude": lat,
+                    "Longitude": lon,
+                }
             )
-        impossible = ("02/30/2026 10:00:00 AM", "Department of Works", "Electric", "Meter Swap")
-        place = ("1 NOWHERE", "QUEENS", "QUEENS", "", "40.7", "-73.8")
-        writer.writerow((7_000_999, *impossible, *place))
+        writer.writerow({"Unique Key": 7_000_999, "Created Date": "02/30/2026 10:00:00 AM"})
     return path
 
 

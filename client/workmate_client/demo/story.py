@@ -195,7 +195,11 @@ class Story:
         self._tell.chapter("The network returns, badly")
         self._link.lose_next_reply_to(b"POST /v1/sync ")
         answer = await self.laptops[RAVI].ask("sync")
-        self._tell.say(RAVI, f"the reply was lost ({answer['stopped']}); nothing is called sent")
+        lost = self._link.lost_replies
+        self._tell.say("the link", f"{lost} reply lost after the server had committed")
+        self._tell.say(
+            RAVI, f"the same bytes again: {answer['sent']} acts answered, none done twice"
+        )
         await asyncio.gather(*(self._sync_all(name) for name in self.laptops))
 
     async def _sync_all(self, name: str) -> None:

@@ -52,8 +52,9 @@ def take_from_log(connection: sa.Connection, unsent: UnsentLog, now: str) -> int
     if not whole:
         insert_notice(connection, now, "unsent_log_damaged", "a part of the unsent log is damaged")
     states = [record for record in records if isinstance(record, StateRecord)]
-    for state in states:
-        set_device_seq(connection, state.last_device_seq)
+    rows = connection.execute(sa.select(sa.func.max(QUEUED_COMMAND.c.device_seq))).scalar()
+    for device_seq in (rows or 0, *(state.last_device_seq for state in states)):
+        set_device_seq(connection, device_seq)
     profiles = [state.profile for state in states if state.profile is not None]
     if profiles and read_profile(connection) is None:
         write_profile(connection, profiles[-1])

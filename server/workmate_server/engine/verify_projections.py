@@ -18,8 +18,10 @@ from workmate_server.engine.histories import (
 from workmate_server.engine.project import Projected, seal
 from workmate_server.engine.verify_lifecycle import why_forbidden
 from workmate_server.engine.verify_report import Findings
-from workmate_server.store import walks
+from workmate_server.store import loads, walks
 from workmate_server.store.database import Connection
+from workmate_shared.tasks.commands import Purge
+from workmate_shared.tasks.events import TaskObserved
 from workmate_shared.tasks.task import Task
 
 _KEYS = {
@@ -54,7 +56,7 @@ def check_projections(connection: Connection, tenant_id: str, findings: Findings
         stored = walks.projections_of(connection, tenant_id, histories)
         for table, expected in _expected(projected).items():
             _compare(table, stored[table], expected, findings)
-        _check_values(walks.disclosures_of(connection, tenant_id, histories), histories, findings)
+        _check_values(connection, tenant_id, histories, findings)
     for table, owner in sorted(owners, key=str):
         findings.add(f"{table} {owner}", "inserted", "the log knows no such aggregate")
 
@@ -101,12 +103,24 @@ def _compare(
 
 
 def _check_values(
-    stored: Iterable[Row], histories: Mapping[str, History], findings: Findings
+    connection: Connection, tenant_id: str, histories: Mapping[str, History], findings: Findings
 ) -> None:
-    for row in stored:
-        if row["commitment"] not in _named(histories[row["aggregate_id"]]):
+    """Report values that nothing refers to, and those of tasks that went without a purge."""
+    named = {name: _named(history) for name, history in histories.items()}
+    for row in walks.disclosures_of(connection, tenant_id, histories):
+        if row["commitment"] not in named[row["aggregate_id"]]:
             place = f"disclosure {row['commitment']} aggregate_id"
             findings.add(place, "inserted", "no event of this aggregate refers to it")
+    wanted = {
+        commitment: name
+        for name, history in histories.items()
+        if isinstance(history.steps[-1].after, Task)
+        for commitment in named[name] - _purged(history)
+    }
+    kept = loads.load_disclosures(connection, tenant_id, wanted)
+    for commitment in sorted(wanted.keys() - kept.keys()):
+        place = f"disclosure {commitment}"
+        findings.add(place, "missing", f"no purge of {wanted[commitment]} names it")
 
 
 def _named(history: History) -> set[str]:
@@ -115,3 +129,14 @@ def _named(history: History) -> set[str]:
     if isinstance(state, Task):
         named.update(name for record in state.manifests for name in record.commitments)
     return named
+
+
+def _purged(history: History) -> set[str]:
+    return {
+        name
+        for step in history.steps
+        if isinstance(step.event, TaskObserved)
+        for reading in step.event.readings
+        if isinstance(reading, Purge)
+        for name in reading.commitments
+    }

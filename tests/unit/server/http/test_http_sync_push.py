@@ -201,7 +201,6 @@ async def test_what_cannot_be_taken_apart_is_refused_whole(
     twice = b'{"protocol":1,"protocol":1,"commands":[]}'
     answer = await handheld.post(None, data=twice, headers={"Content-Type": "application/json"})
     assert_problem(answer, "invalid_command")
-    assert rows_of(office, "command_log") == rows_of(office, "command_log")
 
 
 @pytest.mark.parametrize(
@@ -269,7 +268,7 @@ async def test_whoever_carries_a_command_its_actor_is_the_one_who_signed(
     answer = await courier.post("/v1/sync", {"protocol": 1, "commands": [accept]}, key=None)
     (outcome,) = answer.json["outcomes"]
     assert outcome["status"] == "committed"
-    assert answer.json["pull"]["changes"] == []
+    assert "changes" not in answer.json["pull"]
     (event,) = [row for row in rows_of(office, "audit_event") if row["type"] == "task.accepted"]
     assert event["actor_id"] == handheld.device.principal_id
     (again,) = await handheld.outcomes(accept)

@@ -172,8 +172,7 @@ async def test_a_dead_letter_that_is_driven_again_has_all_its_attempts_again(
 
 async def test_a_receiver_that_is_gone_ends_the_subscription(log: Log, receiver: Receiver) -> None:
     subscribe(log, receiver)
-    await create(log, "A")
-    receiver.answer = answer_by({one: 410 for one in (task_id_for(log.tenant_id, "nyc311", "A"),)})
+    receiver.answer = answer_by({await create(log, "A"): 410})
     async with open_relay(log) as relay:
         assert await relay.run_once() == 1
         assert await relay.run_once() == 0
