@@ -11,6 +11,7 @@ A server is told to stop at the end of its block and must end by itself, with ex
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,12 @@ def begin(folder: Path, *, keys: Path | None = None) -> Office:
     ended = run_command(place, "init", "--tenant", TENANT)
     assert ended.code == 0, ended.stderr
     return Office(place, **ended.result)
+
+
+def copy_office(office: Office, folder: Path) -> Office:
+    """Return a server of its own, with the same tenant and keys, made from one that stands still."""
+    shutil.copytree(office.place.folder, folder)
+    return replace(office, place=make_place(folder))
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo and return its exit status."""
     options = _parser().parse_args(arguments)
     if options.check is not None:
-        return _report(check_folder(Places(options.check)), as_json=options.json)
+        return _check_again(Places(options.check), as_json=options.json)
     with ExitStack() as stack:
         if options.keep is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="workmate-")))
@@ -55,6 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.json:
             _suggest(places, kept=options.keep)
         return status
+
+
+def _check_again(places: Places, *, as_json: bool) -> int:
+    if not places.verified.is_file():
+        print(f"{places.folder} is no kept demo that came to its end", file=sys.stderr)
+        return 2
+    return _report(check_folder(places), as_json=as_json)
 
 
 def _parser() -> argparse.ArgumentParser:

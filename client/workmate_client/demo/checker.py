@@ -98,15 +98,17 @@ def _replayed(command: QueuedCommand) -> bool:
 
 
 def _photos(log: _Log) -> int:
-    """Count the different photos that manifests in the log name and that the server verified."""
-    named, stored = set(), set()
+    """Count the photos in manifests of the log whose files the server has verified."""
+    named: dict[str, tuple[str, ...]] = {}
+    stored: set[str] = set()
     for event in log.events:
         if event.get("manifest"):
             manifest = decode_manifest(event["manifest"])
-            named |= {item.hash for item in manifest.items if isinstance(item, PhotoItem)}
+            photos = (item.hash for item in manifest.items if isinstance(item, PhotoItem))
+            named[event["manifest_id"]] = tuple(photos)
         if event["type"] == "evidence.stored":
             stored |= set(event["hashes"])
-    return len(named & stored)
+    return sum(name in stored for photos in named.values() for name in photos)
 
 
 def _lost(journal: _Journal, log: _Log) -> list[str]:

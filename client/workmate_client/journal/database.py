@@ -184,7 +184,7 @@ class Database:
                 raise StoreDamagedError(f"{self.path.name} is empty")
             found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
             if found != "ok":
-                raise StoreDamagedError(f"{self.path.name}: {found}")
+                raise StoreDamagedError(f"{self.path.name}: {found.splitlines()[-1]}")
 
     def exists(self) -> bool:
         """Whether there is a file with anything in it."""

@@ -1,16 +1,11 @@
 """The part of the journal that keeps half-filled forms: saved on every change, whole or not at all."""
 
-from collections.abc import Callable
-
-import msgspec
 import sqlalchemy as sa
 
+from workmate_client.journal.draft_rows import DraftChange, change_draft, delete_draft, is_draft
 from workmate_client.journal.parts import JournalPart
 from workmate_client.journal.rows import Draft
 from workmate_client.journal.tables import DRAFT
-
-DraftChange = Callable[[bytes | None], bytes]
-"""Given a draft's content, or None where there is none, returns the new content."""
 
 
 class DraftStore(JournalPart):
@@ -46,21 +41,4 @@ class DraftStore(JournalPart):
     def delete_draft(self, task_id: str, form: str) -> None:
         """Throw a draft away."""
         with self._database.write() as connection:
-            connection.execute(sa.delete(DRAFT).where(is_draft(task_id, form)))
-
-
-def change_draft(
-    connection: sa.Connection, task_id: str, form: str, change: DraftChange, now: str
-) -> Draft:
-    """Change a draft within a transaction, and return it as it will be saved."""
-    chosen = is_draft(task_id, form)
-    old = connection.execute(sa.select(DRAFT.c.content).where(chosen)).scalar()
-    draft = Draft(task_id, form, change(old), now)
-    connection.execute(sa.delete(DRAFT).where(chosen))
-    connection.execute(sa.insert(DRAFT).values(**msgspec.structs.asdict(draft)))
-    return draft
-
-
-def is_draft(task_id: str, form: str) -> sa.ColumnElement[bool]:
-    """Return the condition that picks one draft."""
-    return (DRAFT.c.task_id == task_id) & (DRAFT.c.form == form)
+            delete_draft(connection, task_id, form)

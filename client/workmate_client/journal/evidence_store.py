@@ -11,7 +11,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
 
-from workmate_client.journal.draft_store import DraftChange, change_draft
+from workmate_client.journal.draft_rows import DraftChange, change_draft
 from workmate_client.journal.outcome_store import mark_verified
 from workmate_client.journal.parts import JournalError, JournalPart
 from workmate_client.journal.rows import EvidenceItem

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from workmate_client.journal.database import StoreError
-from workmate_client.journal.draft_store import is_draft
+from workmate_client.journal.draft_rows import delete_draft
 from workmate_client.journal.log_match import drop_from_log
 from workmate_client.journal.parts import CommandUnknownError, JournalError, JournalPart
 from workmate_client.journal.profile_rows import last_device_seq, read_lineage, set_device_seq
@@ -22,8 +22,8 @@ from workmate_client.journal.queue_rows import (
     select_commands,
 )
 from workmate_client.journal.rows import QueuedCommand, SignedParts
-from workmate_client.journal.tables import DRAFT, QUEUED_COMMAND
-from workmate_client.journal.unsent_records import CommandRecord, encode_record
+from workmate_client.journal.tables import QUEUED_COMMAND
+from workmate_client.journal.unsent_records import ActRecord, CommandRecord, encode_record
 from workmate_client.ports import StorageError
 from workmate_shared.wire.intake import decode_command
 
@@ -63,34 +63,33 @@ class QueueStore(JournalPart):
         StorageError, after which nothing was saved; IssueUncertainError if even that is not known.
         """
         with self._database.locked():
-            saved: list[CommandRecord] = []
+            saved: ActRecord | None = None
             try:
                 with self._database.write_locked() as connection:
-                    records = _number(connection, build, self._now())
-                    for record in records:
-                        insert_command(connection, record)
-                        set_device_seq(connection, record.device_seq)
+                    commands = _number(connection, build, self._now())
+                    for command in commands:
+                        insert_command(connection, command)
+                        set_device_seq(connection, command.device_seq)
                     if finishes is not None:
-                        connection.execute(sa.delete(DRAFT).where(is_draft(*finishes)))
+                        delete_draft(connection, *finishes)
+                    act = ActRecord(commands=commands, finishes=finishes)
                     self._reach("issue.written")
-                    self._unsent.extend([encode_record(record) for record in records])
-                    saved = records
+                    self._unsent.append(encode_record(act))
+                    saved = act
                     self._reach("issue.appended")
             except (StoreError, StorageError):
-                if saved:
+                if saved is not None:
                     self._take_back(saved)
                 raise
             self._reach("issue.committed")
-            names = [record.command_id for record in records]
-            return self._select(QUEUED_COMMAND.c.command_id.in_(names))
+            return self._select(QUEUED_COMMAND.c.command_id.in_(_names(act)))
 
-    def _take_back(self, records: Sequence[CommandRecord]) -> None:
+    def _take_back(self, act: ActRecord) -> None:
         """A commit failed: what was not saved must not turn up later out of the log."""
-        names = {record.command_id for record in records}
         try:
-            if self._select(QUEUED_COMMAND.c.command_id.in_(names)):
+            if self._select(QUEUED_COMMAND.c.command_id.in_(_names(act))):
                 raise IssueUncertainError("the disk failed while the act was being saved")
-            drop_from_log(self._unsent, names)
+            drop_from_log(self._unsent, encode_record(act))
         except (StoreError, StorageError) as error:
             raise IssueUncertainError("the disk failed while the act was being saved") from error
 
@@ -162,7 +161,11 @@ class QueueStore(JournalPart):
         return command
 
 
-def _number(connection: sa.Connection, build: BuildMany, now: str) -> list[CommandRecord]:
+def _names(act: ActRecord) -> list[str]:
+    return [command.command_id for command in act.commands]
+
+
+def _number(connection: sa.Connection, build: BuildMany, now: str) -> tuple[CommandRecord, ...]:
     first = last_device_seq(connection) + 1
     top = connection.execute(sa.select(sa.func.max(QUEUED_COMMAND.c.local_order))).scalar()
     records = []
@@ -178,4 +181,4 @@ def _number(connection: sa.Connection, build: BuildMany, now: str) -> list[Comma
             parts=parts,
         )
         records.append(record)
-    return records
+    return tuple(records)

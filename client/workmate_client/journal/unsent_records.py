@@ -1,7 +1,7 @@
 """What stands in the unsent log: pending commands, and the profile that they belong to.
 
 With these two and the sealed evidence folder alone a lost journal is rebuilt, and the numbers of
-`device_seq` go on where they stood.
+`device_seq` go on where they stood. Commands that were one act are one record: all of them or none.
 """
 
 import msgspec
@@ -10,7 +10,7 @@ from msgspec import Struct
 from workmate_client.journal.rows import Profile, SignedParts
 
 
-class CommandRecord(Struct, frozen=True, kw_only=True, tag_field="kind", tag="command"):
+class CommandRecord(Struct, frozen=True, kw_only=True):
     """One issued command, as it goes to the server, and its place in the queue."""
 
     command_id: str
@@ -20,6 +20,13 @@ class CommandRecord(Struct, frozen=True, kw_only=True, tag_field="kind", tag="co
     parts: SignedParts
 
 
+class ActRecord(Struct, frozen=True, kw_only=True, tag_field="kind", tag="act"):
+    """The commands of one act, and the draft (task, form) that ended with it."""
+
+    commands: tuple[CommandRecord, ...]
+    finishes: tuple[str, str] | None = None
+
+
 class StateRecord(Struct, frozen=True, kw_only=True, tag_field="kind", tag="state"):
     """Whose queue it is, and the highest `device_seq` given out; the last such record counts."""
 
@@ -27,7 +34,7 @@ class StateRecord(Struct, frozen=True, kw_only=True, tag_field="kind", tag="stat
     last_device_seq: int
 
 
-UnsentRecord = CommandRecord | StateRecord
+UnsentRecord = ActRecord | StateRecord
 
 _DECODER = msgspec.json.Decoder(UnsentRecord)
 
@@ -37,6 +44,9 @@ def encode_record(record: UnsentRecord) -> bytes:
     return msgspec.json.encode(record)
 
 
-def decode_record(data: bytes) -> UnsentRecord:
-    """Return the record in its bytes; raises msgspec.DecodeError."""
-    return _DECODER.decode(data)
+def decode_record(data: bytes) -> UnsentRecord | None:
+    """Return the record in its bytes, or None for one of a kind that a newer program wrote."""
+    try:
+        return _DECODER.decode(data)
+    except msgspec.DecodeError:
+        return None

@@ -13,20 +13,30 @@ from workmate_client.journal.profile_store import known
 from workmate_client.journal.rows import Profile, QueuedCommand
 from workmate_client.replica.store import PageDoesNotJoinError
 from workmate_client.sync.backoff import LINK_UP, Link, asked_to_wait, delay_seconds
+from workmate_client.sync.failures import UnreadableAnswerError
 from workmate_client.sync.parts import SyncParts
 from workmate_client.sync.recording import SERVER_WIDE, Heard, Recorder, facts_of
 from workmate_client.sync.skew import SkewEstimate, estimate_skew
 from workmate_client.sync.verify import (
-    CURSOR_EXPIRED,
+    VOID_CURSOR_CODES,
     Judgement,
     Pinned,
     PullVerdict,
+    RecordedStatus,
     Sent,
+    VerifiedOutcome,
     judge,
+    judge_alone,
 )
 from workmate_shared.kernel.instants import format_instant, parse_instant
 from workmate_shared.wire.codec import encode
-from workmate_shared.wire.messages import PROTOCOL, DeviceReport, SyncAnswer, SyncRequest
+from workmate_shared.wire.messages import (
+    PROTOCOL,
+    DeviceReport,
+    Outcome,
+    SyncAnswer,
+    SyncRequest,
+)
 
 REQUEST_OVERHEAD_BYTES = 8 * 1024
 """What a request takes beside its commands, generously: header, cursor, report, punctuation."""
@@ -75,6 +85,7 @@ class Exchange:
         )
         begun = parts.clock.monotonic()
         answer = await parts.transport.sync(token, request)
+        _check_time(answer)
         heard = Heard(answer, parts.clock.now(), parts.clock.monotonic() - begun)
         return await parts.run_blocking(
             self._take, profile, request.cursor, commands, pending, heard
@@ -127,6 +138,23 @@ class Exchange:
         link = self._link_after(answer, judgement)
         return Exchanged(judgement=judgement, pull=pull, link=link, skew=skew)
 
+    async def repeat_enrolment(self, command: QueuedCommand) -> RecordedStatus | None:
+        """Send an `enrol` again, as after a server's restore; returns how it ended, if proven.
+
+        Raises TransportError, also where the server refuses it.
+        """
+        outcome = await self._parts.transport.enrol(command.signed())
+        return await self._parts.run_blocking(self._take_enrolment, command, outcome)
+
+    def _take_enrolment(self, command: QueuedCommand, outcome: Outcome) -> RecordedStatus | None:
+        profile = known(self._parts.journal.profile())
+        verdict = judge_alone(outcome, _sent(command), _pinned(profile, ()))
+        if isinstance(verdict, VerifiedOutcome):
+            self._parts.journal.record_outcomes([verdict.outcome])
+            return verdict.status
+        self._recorder.record_verdict(command, verdict)
+        return None
+
     def _take_pull(
         self, answer: SyncAnswer, verdict: PullVerdict, cursor: str | None
     ) -> PullResult:
@@ -137,7 +165,7 @@ class Exchange:
             except PageDoesNotJoinError as error:
                 return PullResult(fault=error.code)
         # Refused again without any cursor, it is refused for good.
-        if verdict.refused == CURSOR_EXPIRED and cursor is not None:
+        if verdict.refused in VOID_CURSOR_CODES and cursor is not None:
             replica.start_snapshot()
             return PullResult(more=True)
         return PullResult(refused=verdict.refused, fault=verdict.fault)
@@ -152,6 +180,13 @@ class Exchange:
             wait = delay_seconds(1, parts.fraction(), parts.settings, asked)
             return Link(1, busy[0].code, now + wait)
         return asked_to_wait(asked, now, parts.settings) if asked > 0 else LINK_UP
+
+
+def _check_time(answer: SyncAnswer) -> None:
+    try:
+        parse_instant(answer.server_time)
+    except ValueError as error:
+        raise UnreadableAnswerError(f"server_time: {error}") from error
 
 
 def size_as_sent(command: QueuedCommand) -> int:

@@ -15,8 +15,8 @@ from workmate_shared.tasks.commands import EVIDENCE_MAX
 class PendingCommand(Struct, frozen=True, kw_only=True):
     """A command without an outcome, in the order of the device; `size_bytes` is its size as sent.
 
-    `media` marks a `store_evidence`, whose waiting must not hold up work on its task. `not_before`
-    is seconds since the epoch by this clock.
+    `media` marks a `store_evidence`, whose waiting must not hold up work on its task; `enrols` an
+    `enrol`, which has an address of its own. `not_before` is seconds since the epoch by this clock.
     """
 
     command_id: str
@@ -24,6 +24,7 @@ class PendingCommand(Struct, frozen=True, kw_only=True):
     size_bytes: int
     after: str | None = None
     media: bool = False
+    enrols: bool = False
     wait_code: str | None = None
     blocked_by: str | None = None
     not_before: float | None = None
@@ -85,6 +86,12 @@ class OpenSession(Struct, frozen=True):
     """Ask for a nonce and sign it."""
 
 
+class RepeatEnrolment(Struct, frozen=True):
+    """Send an `enrol` that is pending again; it needs no session."""
+
+    command_id: str
+
+
 class SendCommands(Struct, frozen=True):
     """Send these commands in one request, in this order; it pulls as well."""
 
@@ -120,7 +127,9 @@ class Idle(Struct, frozen=True):
     """Nothing is left to do."""
 
 
-Action = OpenSession | SendCommands | Pull | Upload | StoreEvidence | WaitUntil | Idle
+Action = (
+    OpenSession | RepeatEnrolment | SendCommands | Pull | Upload | StoreEvidence | WaitUntil | Idle
+)
 
 
 def next_action(situation: Situation) -> Action:
@@ -132,7 +141,8 @@ def next_action(situation: Situation) -> Action:
         link = situation.link
         if not situation.is_due(link.not_before):
             return WaitUntil(link.not_before, link.code or "server_unreachable")
-        return work if situation.session_open else OpenSession()
+        ready = situation.session_open or isinstance(work, RepeatEnrolment)
+        return work if ready else OpenSession()
     wanted = [file for file in situation.files if _is_wanted(file, situation)]
     waiting: list[PendingCommand | EvidenceFile] = [*situation.pending, *wanted]
     waits = [
@@ -144,6 +154,9 @@ def next_action(situation: Situation) -> Action:
 
 
 def _next_work(situation: Situation) -> Action | None:
+    for command in situation.pending:
+        if command.enrols and situation.is_due(command.not_before):
+            return RepeatEnrolment(command.command_id)
     batch = next_batch(situation)
     if batch:
         return SendCommands(batch)
@@ -168,7 +181,7 @@ def next_batch(situation: Situation) -> tuple[str, ...]:
     passed: set[str] = set()
     closed: set[tuple[str, bool]] = set()
     size = 0
-    for command in situation.pending:
+    for command in (command for command in situation.pending if not command.enrols):
         if len(chosen) >= situation.commands_limit:
             break
         fits = not chosen or size + command.size_bytes <= situation.request_bytes

@@ -12,7 +12,7 @@ from msgspec import Struct
 from workmate_client.journal.rows import Profile, QueuedCommand
 from workmate_client.sync.backoff import delay_seconds
 from workmate_client.sync.parts import SyncParts
-from workmate_client.sync.verify import HeldCommand, Judgement
+from workmate_client.sync.verify import HeldCommand, Judgement, UnknownOutcome
 from workmate_shared.kernel.instants import format_instant
 from workmate_shared.wire.messages import SyncAnswer
 
@@ -84,16 +84,20 @@ class Recorder:
             blocked_by = now_held.blocked_by if now_held else command.blocked_by
             by_pull = code in FREED_BY_PULL and command.aggregate_id in changed
             if name in unknown:
-                self.record_wait(command, unknown[name].reason)
+                self.record_verdict(command, unknown[name])
             elif blocked_by in answered or by_pull:
                 self._parts.journal.record_wait(name, None)
             elif now_held and now_held.code not in SERVER_WIDE:
-                self._record_held(command, now_held)
+                self.record_verdict(command, now_held)
 
-    def _record_held(self, command: QueuedCommand, held: HeldCommand) -> None:
-        if held.code == "bytes_missing":
-            self._offer_again(command, held)
-        self.record_wait(command, held.code, held.after_seconds, held.blocked_by)
+    def record_verdict(self, command: QueuedCommand, verdict: HeldCommand | UnknownOutcome) -> None:
+        """Note why a command was not decided, or that nothing is known of it."""
+        if isinstance(verdict, UnknownOutcome):
+            self.record_wait(command, verdict.reason)
+            return
+        if verdict.code == "bytes_missing":
+            self._offer_again(command, verdict)
+        self.record_wait(command, verdict.code, verdict.after_seconds, verdict.blocked_by)
 
     def _offer_again(self, command: QueuedCommand, held: HeldCommand) -> None:
         """Forget the uploads of files that the server says it has not."""

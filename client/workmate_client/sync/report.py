@@ -77,11 +77,15 @@ class Tally:
         self.wipe_ordered = False
         self.skew: SkewEstimate | None = None
 
+    def count(self, status: RecordedStatus) -> None:
+        """Count one outcome."""
+        self.outcomes[status] = self.outcomes.get(status, 0) + 1
+
     def add(self, exchanged: Exchanged) -> None:
         """Count one round trip."""
         judgement, pull = exchanged.judgement, exchanged.pull
         for found in judgement.outcomes:
-            self.outcomes[found.status] = self.outcomes.get(found.status, 0) + 1
+            self.count(found.status)
         self.pulled += pull.pulled
         self.pull_refused, self.pull_fault = pull.refused, pull.fault
         self.lineage_changed |= judgement.lineage_changed

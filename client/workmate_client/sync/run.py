@@ -17,7 +17,7 @@ from workmate_client.sync.backoff import (
 )
 from workmate_client.sync.evidence import STORE_EVIDENCE, moved_on
 from workmate_client.sync.exchange import REQUEST_OVERHEAD_BYTES, Exchanged
-from workmate_client.sync.failures import CutError, StalledError, TransportError
+from workmate_client.sync.failures import CutError, RefusedError, StalledError, TransportError
 from workmate_client.sync.memory import Memory
 from workmate_client.sync.parts import SyncParts, seconds_of
 from workmate_client.sync.plan import (
@@ -27,6 +27,7 @@ from workmate_client.sync.plan import (
     OpenSession,
     PendingCommand,
     Pull,
+    RepeatEnrolment,
     SendCommands,
     Situation,
     StoreEvidence,
@@ -37,8 +38,10 @@ from workmate_client.sync.plan import (
 )
 from workmate_client.sync.report import Tally
 from workmate_client.sync.upload import EvidenceUnreadableError
+from workmate_shared.principals.commands import Enrol
 from workmate_shared.tasks import commands as task_commands
 
+ENROL = str(Enrol.__struct_config__.tag)
 STOPPED_BY_YOU = "stopped_by_you"
 SESSION_TRIES = 2
 """A session that was just opened and is refused again is refused for good, for this run."""
@@ -113,6 +116,7 @@ class Run:
             size_bytes=self._memory.size(command),
             after=command.after,
             media=command.name == STORE_EVIDENCE,
+            enrols=command.name == ENROL,
             wait_code=command.wait_code,
             blocked_by=command.blocked_by,
             not_before=seconds_of(command.next_attempt_at),
@@ -129,10 +133,10 @@ class Run:
         match action:
             case OpenSession():
                 await self._open_session()
+            case RepeatEnrolment(command_id):
+                await self._repeat_enrolment(self._named({command_id})[0])
             case SendCommands(command_ids):
-                await self._exchange(
-                    [command for command in self._pending if command.command_id in command_ids]
-                )
+                await self._exchange(self._named(set(command_ids)))
             case Pull():
                 await self._exchange(())
             case Upload(task_id, content_hash):
@@ -141,6 +145,22 @@ class Run:
                 await self._parts.run_blocking(
                     self._parts.author.issue, task_commands.StoreEvidence, task_id, hashes=hashes
                 )
+
+    def _named(self, command_ids: set[str]) -> list[QueuedCommand]:
+        return [command for command in self._pending if command.command_id in command_ids]
+
+    async def _repeat_enrolment(self, command: QueuedCommand) -> None:
+        memory = self._memory
+        try:
+            status = await memory.exchange.repeat_enrolment(command)
+        except RefusedError as error:
+            await self._parts.run_blocking(memory.recorder.record_wait, command, error.code)
+        except TransportError as error:
+            self._stop(error)
+        else:
+            self.tally.sent.add(command.command_id)
+            if status is not None:
+                self.tally.count(status)
 
     async def _open_session(self) -> None:
         try:

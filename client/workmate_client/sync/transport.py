@@ -32,6 +32,7 @@ from workmate_client.sync.failures import (
     UnreachableError,
 )
 from workmate_client.sync.progress import StallGuard
+from workmate_client.sync.reading import read_sync_answer
 from workmate_shared.wire.binary import to_base64
 from workmate_shared.wire.codec import encode
 from workmate_shared.wire.dsse import Envelope
@@ -168,7 +169,9 @@ class HttpTransport:
 
     async def sync(self, token: str, request: SyncRequest) -> SyncAnswer:
         """One round trip; nothing of the answer is verified here."""
-        return await self._post("v1/sync", request, SyncAnswer, token)
+        raw = await self._post_raw("v1/sync", request, token)
+        limit_bytes = self._settings.answer_limit_bytes
+        return await self._run_blocking(read_sync_answer, raw, limit_bytes)
 
     async def wait(self, token: str, cursor: str | None, timeout_seconds: float) -> bool:
         """Hold a request until something changed after the cursor, or the time is up."""
@@ -202,14 +205,16 @@ class HttpTransport:
         }
         return _offset(await self._tus("PATCH", self._base.join(URL(url)), token, headers, chunk))
 
-    async def _post(self, path: str, message: object, kind: type[T], token: str | None = None) -> T:
+    async def _post(self, path: str, message: object, kind: type[T]) -> T:
+        return await self._read(await self._post_raw(path, message), kind)
+
+    async def _post_raw(self, path: str, message: object, token: str | None = None) -> RawAnswer:
         body = await self._run_blocking(encode, message)
         headers = {"Content-Type": "application/json"}
         if len(body) >= PACK_FROM_BYTES:
             body = await self._run_blocking(gzip.compress, body, mtime=0)
             headers["Content-Encoding"] = "gzip"
-        raw = await self._send("POST", self._base / path, token, headers, body)
-        return await self._read(raw, kind)
+        return await self._send("POST", self._base / path, token, headers, body)
 
     async def _read(self, raw: RawAnswer, kind: type[T]) -> T:
         return await self._run_blocking(read_answer, raw, kind, self._settings.answer_limit_bytes)

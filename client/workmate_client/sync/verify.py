@@ -50,7 +50,8 @@ UnknownReason = Literal[
 ]
 PullFault = Literal["pull_not_joined", "pull_malformed", "pull_stuck", "lineage_left"]
 
-CURSOR_EXPIRED = "cursor_expired"
+VOID_CURSOR_CODES = frozenset({"cursor_expired", "bad_cursor"})
+"""Refusals after which everything is pulled anew; each other one keeps the cursor."""
 
 
 class Pinned(Struct, frozen=True, kw_only=True):
@@ -110,6 +111,9 @@ class UnknownOutcome(Struct, frozen=True):
     reason: UnknownReason
 
 
+Verdict = VerifiedOutcome | HeldCommand | UnknownOutcome
+
+
 class PullVerdict(Struct, frozen=True, kw_only=True):
     """What may be done with the pull: a page to apply, a refusal to record, or a fault.
 
@@ -158,20 +162,21 @@ def judge(
     if answer.lineage in pinned.past_lineages and book.newest_lineage == pinned.lineage:
         return _nothing_believed(sent, pinned, book)
     keys = learn_keys(answer.keys, pinned)
-    outcomes, held, unknown = [], [], []
+    outcomes: list[VerifiedOutcome] = []
+    held: list[HeldCommand] = []
+    unknown: list[UnknownOutcome] = []
     said = _by_command(answer.outcomes)
     for command in sent:
-        try:
-            verdict = _judge_outcome(
-                said.get(command.command_id, ()), command, pinned.tenant_id, keys, book
-            )
-        except _UnprovenError as error:
-            unknown.append(UnknownOutcome(command.command_id, error.reason))
-            continue
-        if isinstance(verdict, HeldCommand):
-            held.append(verdict)
-        else:
-            outcomes.append(verdict)
+        verdict = _judge_outcome(
+            said.get(command.command_id, ()), command, pinned.tenant_id, keys, book
+        )
+        match verdict:
+            case VerifiedOutcome():
+                outcomes.append(verdict)
+            case HeldCommand():
+                held.append(verdict)
+            case UnknownOutcome():
+                unknown.append(verdict)
     return Judgement(
         lineage=answer.lineage,
         lineage_changed=answer.lineage != pinned.lineage,
@@ -184,6 +189,13 @@ def judge(
         forks=tuple(book.forks),
         pull=_judge_pull(answer, cursor, pinned, keys),
     )
+
+
+def judge_alone(outcome: Outcome, sent: Sent, pinned: Pinned) -> Verdict:
+    """Judge an outcome that did not come with a sync, such as that of an enrolment."""
+    book = HeaderBook(pinned.newest_header, pinned.lineage)
+    said = [outcome] if outcome.command_id == sent.command_id else []
+    return _judge_outcome(said, sent, pinned.tenant_id, pinned.keys, book)
 
 
 def learn_keys(notices: Iterable[KeyNotice], pinned: Pinned) -> dict[str, bytes]:
@@ -229,6 +241,19 @@ def _by_command(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def _judge_outcome(
+    said: Sequence[Outcome],
+    command: Sent,
+    tenant_id: str,
+    keys: Mapping[str, bytes],
+    book: HeaderBook,
+) -> Verdict:
+    try:
+        return _proven(said, command, tenant_id, keys, book)
+    except _UnprovenError as error:
+        return UnknownOutcome(command.command_id, error.reason)
+
+
+def _proven(
     said: Sequence[Outcome],
     command: Sent,
     tenant_id: str,
@@ -338,7 +363,7 @@ def _judge_pull(
     if pull.refused is not None:
         return PullVerdict(refused=pull.refused, wipe=_orders_wipe(pull, pinned, keys))
     if answer.lineage != pinned.lineage and cursor is not None:
-        return PullVerdict(refused=CURSOR_EXPIRED)
+        return PullVerdict(refused="cursor_expired")
     if pull.cursor is None or not _is_page(pull.changes):
         return PullVerdict(fault="pull_malformed")
     if pull.since != cursor:

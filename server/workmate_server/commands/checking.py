@@ -12,7 +12,7 @@ from workmate_server.engine.verify import MAX_FINDINGS, verify
 from workmate_server.engine.verify_projections import check_projections
 from workmate_server.engine.verify_report import Finding, Findings
 from workmate_server.evidence.checking import check_held_bytes
-from workmate_server.identity.headcopies import compare_heads, log_public_keys
+from workmate_server.identity.headcopies import log_public_keys
 from workmate_server.store import loads
 
 DATABASE_FILE = "database file"
@@ -49,11 +49,8 @@ def verify_log(locations: Locations, *, blobs: bool) -> Result:
         parts.database.require_current_schema()
         report = verify(parts.database, parts.keys, log_public_keys(parts.keys))
         found = list(report.findings)
-        readable = all(finding.place != DATABASE_FILE for finding in found)
         hashed = None
-        if readable:
-            found += _lost_history(parts, found)
-        if readable and blobs:
+        if blobs and all(finding.place != DATABASE_FILE for finding in found):
             of_bytes = Findings(MAX_FINDINGS)
             hashed = check_held_bytes(parts.database, parts.blobs, of_bytes)
             found += of_bytes.found
@@ -100,16 +97,6 @@ def rebuild_projections(locations: Locations) -> Result:
         end = f"{len(before)} differences, now as the log says"
     lines = (*_lines(before), *_lines(after), f"{count} aggregates projected again: {end}")
     return Result(value=value, lines=lines, exit_code=DONE if value.identical else FOUND)
-
-
-def _lost_history(parts: Parts, known: Sequence[Finding]) -> list[Finding]:
-    """Return what the copied headers prove and the walk did not see, such as a lost tenant."""
-    places = {finding.place for finding in known}
-    return [
-        Finding(f"tenant_head {one.tenant_id}", "missing", one.detail)
-        for one in compare_heads(parts.database, parts.keys)
-        if f"tenant_head {one.tenant_id}" not in places
-    ]
 
 
 def _differences(parts: Parts) -> list[Finding]:

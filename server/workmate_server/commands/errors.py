@@ -2,6 +2,7 @@
 
 from workmate_server.bootstrap import StartError
 from workmate_server.config import ConfigError
+from workmate_server.engine.histories import UnreadableEventError
 from workmate_server.engine.tenants import LogKeyNotTakenError
 from workmate_server.identity.keyfolder import KeyFolderError
 from workmate_server.imports.mapping import MappingError
@@ -21,11 +22,13 @@ _NAMED: dict[type[Exception], str] = {
     SchemaVersionError: "schema_version",
     DatabaseDamagedError: "database_unreadable",
     DatabaseAwayError: "database_away",
+    UnreadableEventError: "log_unreadable",
     LogKeyNotTakenError: "init_failed",
     BlobStoreUnavailableError: "blobs_unavailable",
     OSError: "file_unusable",
 }
 _ADVICE = {
+    "log_unreadable": "nothing was changed; run verify",
     "database_unreadable": "the keys are not those of this database, or the file is damaged",
 }
 

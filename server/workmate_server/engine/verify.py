@@ -102,6 +102,9 @@ def _verify_tenant(
         if told != walked:
             place = f"tenant_head {head.tenant_id} {column}"
             findings.add(place, "missing", f"the log ends at {walked}, not {told}")
+    if head.batch > walk.batch:
+        place = f"commit_batch {walk.batch + 1}"
+        findings.add(place, "missing", f"the tenant's head names batch {head.batch}")
     if copy is not None:
         _check_copy(*copy, walk, findings)
     for row in walks.walk_disclosures(connection, head.tenant_id):

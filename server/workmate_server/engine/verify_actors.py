@@ -24,7 +24,23 @@ class Actors:
         self._roles: dict[str, frozenset[Role]] = {}
         self._inactive: set[str] = set()
         self._devices: dict[tuple[str, str], _Device] = {}
+        self._doubted: set[str] = set()
+        self._all_doubted = False
         self.log_keys: set[str] = set()
+
+    def doubt(self, owner: str | None = None) -> None:
+        """Take note that an event of this aggregate, or of any, could not be read.
+
+        What is not known any more is not held against anybody: the gap itself has been reported.
+        """
+        if owner is None:
+            self._all_doubted = True
+        else:
+            self._doubted.add(owner)
+
+    def doubts(self, owner: str) -> bool:
+        """Whether not everything is known of an aggregate."""
+        return self._all_doubted or owner in self._doubted
 
     def learn(self, event: Event) -> None:
         """Take over what an event says of its principal."""
@@ -62,6 +78,8 @@ class Actors:
     def why_not(self, event: Event) -> str | None:
         """Return why its actor could not do this at this point, or None."""
         actor = event.actor
+        if self.doubts(actor.id):
+            return None
         if actor.id == SYSTEM_ID:
             return None if actor.role is Role.SYSTEM else f"the system is no {actor.role}"
         if actor.id in self._inactive:

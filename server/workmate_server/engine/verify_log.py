@@ -18,6 +18,7 @@ from workmate_server.engine.verify_columns import (
     check_header_columns,
 )
 from workmate_server.engine.verify_report import Findings
+from workmate_server.engine.workspace import SYSTEM_ID
 from workmate_server.store import loads, walks
 from workmate_server.store.database import Connection
 from workmate_shared.kernel.command import Command
@@ -25,6 +26,7 @@ from workmate_shared.wire.batch import (
     Continuation,
     Header,
     Leaf,
+    LeafEvent,
     decode_header,
     decode_leaf,
     header_hash,
@@ -73,26 +75,35 @@ class LogWalk:
         """Walk from the first batch to the last."""
         for row in self._batches:
             place = f"commit_batch {row.batch}"
-            if not self._findings.misfits(place, walks.misfits(loads.BATCHES, row)):
-                self._check_batch(place, row)
-                if row.batch == watched:
-                    self.watched_hash = self.header_hash
+            if self._findings.misfits(place, walks.misfits(loads.BATCHES, row)):
+                continue
+            header = self._open_header(place, row)
+            number = row.batch if header is None else header.batch
+            if number <= self.batch:
+                self._findings.add(place, "reordered", f"it follows batch {self.batch}")
+                continue
+            self._check_batch(number, row, header)
+            if number == watched:
+                self.watched_hash = self.header_hash
         self._report_commands(self._commands.rest())
         self._report_events(self._events.rest())
 
-    def _check_batch(self, place: str, row: Any) -> None:
-        if row.batch != self.batch + 1:
-            self._findings.add(place, "missing", f"batch {self.batch + 1} is not there")
-        header = self._open_header(place, row)
+    def _check_batch(self, number: int, row: Any, header: Header | None) -> None:
+        if number > self.batch + 1:
+            absent = f"commit_batch {self.batch + 1}"
+            self._findings.add(absent, "missing", f"batch {number} follows {self.batch}")
+            self._actors.doubt()
+        place = f"commit_batch {number}"
         if header is not None:
             self._check_chain(place, row, header)
         announced = set(self._actors.log_keys)
-        decisions = self._check_leaves(row, header)
-        self.seq = self._check_events(row, header, decisions)
+        decisions = self._check_leaves(number, header)
+        self.seq = self._check_events(number, header, decisions)
         announced = announced or self._actors.log_keys
-        if header is not None and announced and row.keyid not in announced:
+        known = header is not None and announced and not self._actors.doubts(SYSTEM_ID)
+        if known and row.keyid not in announced:
             self._findings.add(f"{place} keyid", "changed", "the log has not announced this key")
-        self.batch = row.batch
+        self.batch = number
         self.header_hash = row.header_hash if header is None else header_hash(row.header)
         self.lineage = row.lineage if header is None else header.lineage
 
@@ -124,10 +135,10 @@ class LogWalk:
         if header.continues != left:
             findings.add(place, "forbidden", "it does not continue the lineage before it")
 
-    def _check_leaves(self, row: Any, header: Header | None) -> list[_Decision]:
-        rows, passed = self._commands.take(row.batch, row.batch)
+    def _check_leaves(self, number: int, header: Header | None) -> list[_Decision]:
+        rows, passed = self._commands.take(number, number)
         self._report_commands(passed)
-        place = f"command_log batch {row.batch}"
+        place = f"command_log batch {number}"
         if header is not None:
             self._check_tree(place, rows, header)
         self.commands += len(rows)
@@ -135,11 +146,13 @@ class LogWalk:
         for command in rows:
             here = f"{place} leaf {command.leaf_index}"
             if self._findings.misfits(here, walks.misfits(loads.COMMANDS, command)):
+                self._actors.doubt()
                 continue
             try:
                 leaf = decode_leaf(command.leaf)
             except MalformedError as error:
                 self._findings.add(f"{here} leaf", "changed", str(error))
+                self._actors.doubt()
                 continue
             if header is not None:
                 said = (header.tenant_id, header.lineage)
@@ -155,6 +168,7 @@ class LogWalk:
         wanted = range(header.leaf_count)
         for index in sorted(set(wanted) - set(indices)):
             self._findings.add(f"{place} leaf {index}", "missing", "its batch signs for it")
+            self._actors.doubt()
         for index in indices:
             if index not in wanted:
                 self._findings.add(
@@ -165,7 +179,9 @@ class LogWalk:
             where = f"{place} leaf 0 leaf" if indices == [0] == list(wanted) else place
             self._findings.add(where, "changed", "the leaves are not those that were signed")
 
-    def _check_events(self, row: Any, header: Header | None, decisions: Sequence[_Decision]) -> int:
+    def _check_events(
+        self, number: int, header: Header | None, decisions: Sequence[_Decision]
+    ) -> int:
         """Check the events of a batch; return the seq at which it ends."""
         signed = {step.seq: (one, step) for one in decisions for step in one.leaf.events}
         if header is not None:
@@ -178,24 +194,28 @@ class LogWalk:
         stored = {event.seq: event for event in rows}
         for seq in sorted({*range(first, last + 1), *signed}):
             place = f"audit_event seq {seq}"
-            event = stored.get(seq)
-            if event is None:
-                self._findings.add(place, "missing", f"batch {row.batch} signs for it")
+            if seq not in stored:
+                self._findings.add(place, "missing", f"batch {number} signs for it")
             elif seq not in signed:
                 self._findings.add(place, "inserted", "no decision of its batch signs for it")
-            elif not self._findings.misfits(place, walks.misfits(loads.EVENTS, event)):
-                self._check_event(place, event, *signed[seq])
+            elif self._read_event(place, stored[seq], *signed[seq]):
+                continue
+            self._actors.doubt(signed[seq][0].leaf.aggregate_id if seq in signed else None)
         return last
 
-    def _check_event(self, place: str, row: Any, decision: _Decision, step: Any) -> None:
+    def _read_event(self, place: str, row: Any, decision: _Decision, step: LeafEvent) -> bool:
+        """Check one event; return whether it could be read."""
+        if self._findings.misfits(place, walks.misfits(loads.EVENTS, row)):
+            return False
         event = check_event(place, row, decision.row, decision.leaf, step, self._findings)
         if event is None:
-            return
+            return False
         if decision.command is not None:
             check_decision(
                 place, event, decision.command, decision.leaf, self._actors, self._findings
             )
         self._actors.learn(event)
+        return True
 
     def _report_commands(self, rows: Any) -> None:
         for row in rows:

@@ -106,24 +106,21 @@ def misfits(table: Any, row: Any) -> list[str]:
 
     That is nothing where something must be, a value of another type, or text that is no UTF-8.
     """
-    return [
-        name
-        for (name, kind, empty), value in zip(_columns(table), row, strict=True)
-        if not _fits(value, kind, empty=empty)
-    ]
+    found = []
+    for (name, kind, empty), value in zip(_columns(table), row, strict=True):
+        if value is None:
+            if not empty:
+                found.append(name)
+        elif type(value) is not kind or (
+            isinstance(value, str) and not value.isascii() and not _is_text(value)
+        ):
+            found.append(name)
+    return found
 
 
 @cache
 def _columns(table: Any) -> tuple[tuple[str, type, bool], ...]:
     return tuple((c.name, c.type.python_type, c.nullable) for c in table.columns)
-
-
-def _fits(value: object, kind: type, *, empty: bool) -> bool:
-    if value is None:
-        return empty
-    if type(value) is not kind:
-        return False
-    return not isinstance(value, str) or value.isascii() or _is_text(value)
 
 
 def _is_text(value: str) -> bool:

@@ -35,7 +35,7 @@ def walk(it: Laptop) -> list[str]:
     return [act.command.command_id for act in done if act.command]
 
 
-def test_commands_are_numbered_from_one_without_a_gap_and_kept_in_their_order(it: Laptop):
+def test_commands_are_numbered_from_one_without_a_gap_and_kept_in_their_order(it: Laptop) -> None:
     names = walk(it)
     for journal in (it.device.journal, it.reopen().journal):
         queue = journal.pending()
@@ -44,7 +44,7 @@ def test_commands_are_numbered_from_one_without_a_gap_and_kept_in_their_order(it
         assert [command.local_order for command in queue] == [1, 2, 3, 4]
 
 
-def test_a_saved_command_is_sent_as_it_was_signed_with_values_that_open_its_commitments(it: Laptop):
+def test_a_saved_command_is_sent_as_it_was_signed_with_values_that_open_its_commitments(it: Laptop) -> None:
     walk(it)
     note = it.device.journal.pending()[-1]
     signed = note.signed()
@@ -57,7 +57,7 @@ def test_a_saved_command_is_sent_as_it_was_signed_with_values_that_open_its_comm
     assert it.reopen().journal.pending()[-1].signed() == signed
 
 
-def test_what_building_a_command_raises_saves_nothing_and_uses_no_number(it: Laptop):
+def test_what_building_a_command_raises_saves_nothing_and_uses_no_number(it: Laptop) -> None:
     def fail(seq: int) -> SignedParts:
         raise RuntimeError(str(seq))
 
@@ -69,7 +69,7 @@ def test_what_building_a_command_raises_saves_nothing_and_uses_no_number(it: Lap
     assert it.device.journal.pending()[0].device_seq == 1
 
 
-def test_a_command_that_carries_another_number_than_its_own_is_a_fault_of_the_program(it: Laptop):
+def test_a_command_that_carries_another_number_than_its_own_is_a_fault_of_the_program(it: Laptop) -> None:
     profile = it.device.profile()
     act = Act(kind=Accept, aggregate_id=TASK)
     with pytest.raises(ValueError, match="number"):
@@ -78,7 +78,7 @@ def test_a_command_that_carries_another_number_than_its_own_is_a_fault_of_the_pr
 
 
 @pytest.mark.parametrize("point", ["unsent.write.before", "unsent.fsync.before"])
-def test_a_full_disk_saves_nothing_and_nothing_of_it_turns_up_later(tmp_path: Path, point: str):
+def test_a_full_disk_saves_nothing_and_nothing_of_it_turns_up_later(tmp_path: Path, point: str) -> None:
     it = laptop(tmp_path / "profile")
     it.reopen(machine_for_tests(failing_at(point, 28)))
     with pytest.raises(StorageError) as raised:
@@ -90,7 +90,7 @@ def test_a_full_disk_saves_nothing_and_nothing_of_it_turns_up_later(tmp_path: Pa
     assert acts.accept(it.device, TASK).state == "accepted"
 
 
-def test_an_outcome_ends_waiting_and_is_never_written_over_in_its_lineage(it: Laptop):
+def test_an_outcome_ends_waiting_and_is_never_written_over_in_its_lineage(it: Laptop) -> None:
     walk(it)
     first = it.device.journal.pending()[0]
     it.device.journal.record_wait(
@@ -111,7 +111,7 @@ def test_an_outcome_ends_waiting_and_is_never_written_over_in_its_lineage(it: La
     assert [event.type for event in answered.outcome.events] == ["task.accepted"]
 
 
-def test_a_retry_is_no_outcome_and_an_unknown_command_has_none(it: Laptop):
+def test_a_retry_is_no_outcome_and_an_unknown_command_has_none(it: Laptop) -> None:
     name = walk(it)[0]
     with pytest.raises(ValueError, match="retry"):
         it.device.journal.record_outcome(name, Outcome(command_id=name, status="retry"))
@@ -120,7 +120,7 @@ def test_a_retry_is_no_outcome_and_an_unknown_command_has_none(it: Laptop):
     assert len(it.device.journal.pending()) == 4
 
 
-def test_under_a_new_lineage_everything_is_pending_again_and_old_receipts_stay(it: Laptop):
+def test_under_a_new_lineage_everything_is_pending_again_and_old_receipts_stay(it: Laptop) -> None:
     walk(it)
     it.answer_all()
     journal = it.device.journal
@@ -138,7 +138,7 @@ def test_under_a_new_lineage_everything_is_pending_again_and_old_receipts_stay(i
     it.device.journal.update_profile(lineage=it.log.lineage)
 
 
-def test_the_unsent_log_is_emptied_when_all_is_answered_and_keeps_profile_and_numbers(it: Laptop):
+def test_the_unsent_log_is_emptied_when_all_is_answered_and_keeps_profile_and_numbers(it: Laptop) -> None:
     walk(it)
     it.answer_all()
     size = (it.folder / "unsent.log").stat().st_size
@@ -157,7 +157,7 @@ def test_the_unsent_log_is_emptied_when_all_is_answered_and_keeps_profile_and_nu
     assert journal.conservation().lost == (1, 2, 3, 4)
 
 
-def test_conservation_counts_every_command_once_by_how_it_ended(it: Laptop):
+def test_conservation_counts_every_command_once_by_how_it_ended(it: Laptop) -> None:
     names = walk(it)
     it.story.tell("amend")
     it.answer_all()
@@ -167,7 +167,7 @@ def test_conservation_counts_every_command_once_by_how_it_ended(it: Laptop):
     assert {c.command_id for c in it.device.journal.commands()} == set(names)
 
 
-def test_only_a_lost_act_can_be_set_aside_and_it_can_be_brought_back(it: Laptop):
+def test_only_a_lost_act_can_be_set_aside_and_it_can_be_brought_back(it: Laptop) -> None:
     first, second, *_ = walk(it)
     journal = it.device.journal
     with pytest.raises(NotLostError):

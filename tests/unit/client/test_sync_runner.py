@@ -383,7 +383,7 @@ async def test_the_watchdog_speaks_when_answers_come_and_no_outcome_for_ten_minu
     async with synced(tmp_path) as it, it.running() as runner:
         it.act()
         it.server.decisions = {"accept": "not_found"}
-        for _ in range(7):
+        for _ in range(6):
             assert (await runner.sync_once()).alarm is None
             it.wait(100.0)
         report = await runner.sync_once()

@@ -39,6 +39,7 @@ def migrate(connection: Connection) -> None:
     Raises SchemaVersionError for a schema from a newer version, or when a trigger or table that
     must be there is missing afterwards.
     """
+    _refuse_newer(_scripts(), _revision(connection))
     command.upgrade(_config(connection), "head")
     assert_schema(connection)
 
@@ -49,10 +50,14 @@ def require_current_schema(connection: Connection) -> None:
     revision, head = _revision(connection), scripts.get_current_head()
     if revision == head:
         return
+    _refuse_newer(scripts, revision)
+    raise SchemaVersionError("the schema is older than this program; run: workmate-server migrate")
+
+
+def _refuse_newer(scripts: ScriptDirectory, revision: str | None) -> None:
     known = {script.revision for script in scripts.walk_revisions()}
     if revision is not None and revision not in known:
         raise SchemaVersionError(f"schema {revision} is newer than this program; update it")
-    raise SchemaVersionError("the schema is older than this program; run: workmate-server migrate")
 
 
 def assert_schema(connection: Connection) -> None:

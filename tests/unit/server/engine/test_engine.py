@@ -327,9 +327,7 @@ async def test_a_cancelled_caller_cancels_no_commit(tmp_path: Path) -> None:
 async def test_whoever_waits_hears_of_a_commit(tmp_path: Path) -> None:
     async with open_log(tmp_path) as log:
         (head,) = log.rows("tenant_head")
-        waiting = asyncio.create_task(
-            log.engine.wait_for_change(log.tenant_id, head["seq"], 30.0)
-        )
+        waiting = asyncio.create_task(log.engine.wait_for_change(log.tenant_id, head["seq"], 30.0))
         await asyncio.sleep(0)
         await log.walk("unassigned")
         assert await waiting == head["seq"] + 1

@@ -1,0 +1,38 @@
+"""Runs the demo as a process, on its own sample and on real input where that is there."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+class Input(NamedTuple):
+    """What a demo runs on; empty for its own sample."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+
+
+def _inputs() -> list[Input]:
+    jobs, photos = DATA / "nyc311-100.csv", DATA / "photos"
+    inputs = [Input("sample")]
+    if jobs.is_file() and photos.is_dir():
+        inputs.append(Input("real", ("--jobs", str(jobs), "--photos", str(photos))))
+    return inputs
+
+
+INPUTS = _inputs()
+
+
+def run_demo(folder: Path, chosen: Input) -> subprocess.CompletedProcess[str]:
+    """Run the demo to its end and keep its folder."""
+    command = [sys.executable, "-m", "workmate_client.demo", "--headless", "--json"]
+    return subprocess.run(
+        [*command, "--keep", str(folder), *chosen.arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )

@@ -1,0 +1,202 @@
+"""The engine against the real server: the two sides say and hear the same."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from support.device import SteppingClock
+from support.office import Office, Person, open_office
+from support.syncing import QUICK
+from workmate_client.bootstrap import Machine, open_device, sync_parts
+from workmate_client.config import ProfilePaths
+from workmate_client.journal.files import PosixFiles
+from workmate_client.journal.keys import ProfileKeys
+from workmate_client.journal.rows import EvidenceItem
+from workmate_client.service import enrolment
+from workmate_client.service.acts import accept, start_travel
+from workmate_client.service.device import Device
+from workmate_client.sync.report import SyncReport
+from workmate_client.sync.runner import SyncRunner
+from workmate_client.sync.transport import HttpTransport
+from workmate_client.system import SystemRandom
+from workmate_shared.kernel.instants import format_instant
+from workmate_shared.kernel.table import Role
+from workmate_shared.tasks.commands import Accept, Arrive
+
+
+class Laptop:
+    """A real device that talks to the real server over HTTP."""
+
+    def __init__(self, device: Device, office: Office, worker: Person, url: str) -> None:
+        self.device = device
+        self.office = office
+        self.worker = worker
+        self.url = url
+
+    async def sync(self) -> SyncReport:
+        """Run the sync once."""
+        async with HttpTransport(self.url, self.device.settings) as transport:
+            return await SyncRunner(sync_parts(self.device, transport)).sync_once()
+
+    def state(self, task_id: str) -> str:
+        """The state of a task as the device last heard it."""
+        found = self.device.replica.task(task_id)
+        assert found is not None
+        return found.task.state
+
+
+@asynccontextmanager
+async def laptop(folder: Path) -> AsyncIterator[Laptop]:
+    """A device that has enrolled for a worker of a new office."""
+    async with open_office(folder / "office") as office:
+        worker = await office.somebody(Role.WORKER)
+        body = {"principal_id": worker.principal_id}
+        code = (await office.admin.post("/v1/enrolment-codes", body)).json["code"]
+        url = str(office.client.make_url("/")).rstrip("/")
+        clock = SteppingClock()
+        clock.wall = office.clock.now()
+        files = PosixFiles(clock=clock)
+        machine = Machine(settings=QUICK, clock=clock, random=SystemRandom(), files=files)
+        keys = ProfileKeys.create(machine.random)
+        device = open_device(machine, ProfilePaths(folder / "profile"), keys)
+        try:
+            async with HttpTransport(url, QUICK) as transport:
+                await enrolment.enrol(device, transport, url, code)
+            yield Laptop(device, office, worker, url)
+        finally:
+            device.close()
+
+
+async def test_a_job_goes_down_and_acts_and_evidence_go_up(tmp_path: Path) -> None:
+    async with laptop(tmp_path) as it:
+        job = await it.office.job("assigned", worker=it.worker)
+        report = await it.sync()
+        assert (report.pulled, report.stopped, report.pull_refused) == (1, None, None)
+        assert it.state(job.task_id) == "assigned"
+
+        accept(it.device, job.task_id)
+        start_travel(it.device, job.task_id)
+        content = bytes(range(200))
+        sealed = it.device.sealed.import_bytes(content)
+        item = EvidenceItem(
+            task_id=job.task_id,
+            hash=sealed.hash,
+            size_bytes=sealed.size_bytes,
+            sealed_name=sealed.name,
+            kind="photo",
+            media_type="image/jpeg",
+            added_at=format_instant(it.device.clock.now()),
+        )
+        it.device.journal.add_evidence(item)
+        pending = it.device.journal.pending()
+        act = replace_act(it.device, job.task_id, (sealed.hash,), pending[-1].command_id)
+        report = await it.sync()
+
+        assert report.conservation.holds
+        assert [(w.name, w.code) for w in report.waiting] == []
+        assert report.committed == 4
+        assert report.uploaded_bytes == len(content)
+        assert it.state(job.task_id) == "in_progress"
+        (kept,) = it.device.journal.evidence()
+        assert kept.verified_at is not None
+        assert it.device.journal.command(act).status == "committed"  # type: ignore[union-attr]
+        assert it.device.profile().newest_batch > 0
+
+
+def replace_act(device: Device, task_id: str, hashes: tuple[str, ...], after: str) -> str:
+    """The worker arrives with files; returns the command's id."""
+    from workmate_client.journal.authoring import Act
+
+    profile = device.profile()
+    held = device.replica.task(task_id)
+    assert held is not None
+    act = Act(
+        kind=Arrive,
+        aggregate_id=task_id,
+        expected_version=held.task.version,
+        after=after,
+        fields={"evidence": hashes, "no_fix_reason": "indoors"},
+    )
+    issued = device.journal.issue(lambda seq: device.author.write(profile, act, seq).parts)
+    return issued.command_id
+
+
+async def test_a_reply_that_is_lost_has_its_effect_once_and_its_receipt_at_the_second_try(
+    tmp_path: Path,
+) -> None:
+    async with laptop(tmp_path) as it:
+        job = await it.office.job("assigned", worker=it.worker)
+        await it.sync()
+        command = accept(it.device, job.task_id)
+        async with HttpTransport(it.url, QUICK) as transport:
+            runner = SyncRunner(sync_parts(it.device, transport))
+            await runner._memory.session.open()
+            request = await runner._memory.exchange._parts.run_blocking(
+                runner._memory.exchange._request, it.device.journal.pending(), (), 0
+            )
+            await transport.sync(runner._memory.session.token or "", request[1])
+        report = await it.sync()
+        assert report.committed == 1
+        assert command is not None
+        history = await it.worker.get(f"/v1/tasks/{job.task_id}/events")
+        types = [event["type"] for event in history.json["events"]]
+        assert types.count("task.accepted") == 1
+
+
+async def test_a_conflict_comes_with_its_proof_and_the_present_state(tmp_path: Path) -> None:
+    async with laptop(tmp_path) as it:
+        job = await it.office.job("assigned", worker=it.worker)
+        await it.sync()
+        accept(it.device, job.task_id)
+        other = await it.office.hire(Role.WORKER)
+        dispatcher = await it.office.somebody(Role.DISPATCHER)
+        body = {"worker_id": other.principal_id, "personal": {"selection_reason": "nearer"}}
+        answer = await dispatcher.command("assign", job, body)
+        assert answer.status == 200, answer.body
+        report = await it.sync()
+        assert report.conflicts + report.rejected == 1
+        assert report.waiting == ()
+        assert report.conservation.holds
+
+
+async def test_what_was_queued_before_the_account_ended_is_decided_and_nothing_is_pulled(
+    tmp_path: Path,
+) -> None:
+    async with laptop(tmp_path) as it:
+        job = await it.office.job("assigned", worker=it.worker)
+        await it.sync()
+        accept(it.device, job.task_id)
+        path = f"/v1/principals/{it.worker.principal_id}/deactivate"
+        answer = await it.office.admin.post(path, {})
+        assert answer.status == 200, answer.body
+        report = await it.sync()
+        assert (report.rejected, report.pull_refused) == (1, "actor_deactivated")
+        assert it.device.profile().pull_refused == "actor_deactivated"
+
+
+async def test_a_revoked_device_hears_of_it_with_a_proof_and_the_order_to_wipe(
+    tmp_path: Path,
+) -> None:
+    async with laptop(tmp_path) as it:
+        it.device.author.issue(Accept, "no-such-task")
+        path = f"/v1/devices/{it.device.keys.device_id}/revoke"
+        answer = await it.office.admin.post(path, {"wipe": True})
+        assert answer.status == 200, answer.body
+        report = await it.sync()
+        assert report.pull_refused == "device_revoked"
+        assert report.wipe_ordered
+        assert replace(report, waiting=()).waiting == ()
+
+
+async def test_a_job_of_somebody_else_waits_and_holds_up_nothing(tmp_path: Path) -> None:
+    async with laptop(tmp_path) as it:
+        job = await it.office.job("assigned", worker=it.worker)
+        await it.sync()
+        it.device.author.issue(Accept, "no-such-task")
+        accept(it.device, job.task_id)
+        report = await it.sync()
+        assert [(w.aggregate_id, w.code) for w in report.waiting] == [("no-such-task", "not_found")]
+        assert report.committed == 1
+        assert it.state(job.task_id) == "accepted"
