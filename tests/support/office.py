@@ -86,7 +86,8 @@ class Answer(Struct, frozen=True):
 
     @property
     def code(self) -> str | None:
-        return self.json.get("code")
+        code: str | None = self.json.get("code")
+        return code
 
     @property
     def receipt(self) -> Receipt:
@@ -141,9 +142,7 @@ class Person:
         body = {} if json_body is None and "data" not in rest else json_body
         return await self.call("POST", path, json_body=body, **rest)
 
-    async def command(
-        self, name: str, job: "Job", json_body: Any = None, **rest: Any
-    ) -> Answer:
+    async def command(self, name: str, job: "Job", json_body: Any = None, **rest: Any) -> Answer:
         """Issue a command on a job, by default on the version that the job has now."""
         rest.setdefault("version", job.version)
         path = f"/v1/tasks/{job.task_id}/{name.replace('_', '-')}"
@@ -270,9 +269,7 @@ class Office:
             self._people[roles] = await self.hire(*roles)
         return self._people[roles]
 
-    async def create(
-        self, integration: Person | None = None, **fields: Any
-    ) -> tuple[Answer, str]:
+    async def create(self, integration: Person | None = None, **fields: Any) -> tuple[Answer, str]:
         """Create a task; return the answer and the task's id."""
         sender = integration or await self.somebody(Role.INTEGRATION)
         body = {"external_id": f"job-{next(self._numbers)}", "source": SOURCE} | fields
@@ -285,7 +282,7 @@ class Office:
     ) -> Job:
         """Create a task and walk it to a state, everything over HTTP."""
         worker = worker or await self.somebody(Role.WORKER)
-        given = {"personal": PERSONAL, "position": SITE} | fields
+        given: dict[str, Any] = {"personal": PERSONAL, "position": SITE} | fields
         answer, task_id = await self.create(**given)
         assert answer.status == 201, answer.body
         policy = msgspec.convert(given.get("proof_policy", {}), ProofPolicy)
@@ -322,8 +319,8 @@ class Office:
         else:
             await self._walk(job, len(STATES) - 1)
             supervisor = await self.somebody(Role.SUPERVISOR)
-            body = {"manifest_id": job.manifest_id}
-            answer = await supervisor.command("approve_proof", job, body)
+            named = {"manifest_id": job.manifest_id}
+            answer = await supervisor.command("approve_proof", job, named)
         assert answer.status == 200, answer.body
 
     async def enrol(self, worker: Person, *, number: int = 1) -> Device:
@@ -405,7 +402,7 @@ async def make_office(folder: Path, settings: Settings | None = None) -> Office:
         run_blocking=run_blocking,
     )
     server = TestServer(build_app(services))
-    await server.start_server(**SERVER_OPTIONS)
+    await server.start_server(None, **SERVER_OPTIONS)
     client: Any = TestClient(server)
     await client.start_server()
     office = Office(services, client, TenantFounder(database, engine, clock, entropy))

@@ -37,6 +37,7 @@ from workmate_shared.wire.session import decode_challenge
 
 SYNC = "/v1/sync"
 UPLOADS = "/v1/uploads"
+ENROLMENTS = "/v1/enrolments"
 _TUS = {"Tus-Resumable": "1.0.0"}
 
 
@@ -136,6 +137,8 @@ class ScriptedServer:
             return json_answer(NonceAnswer("aa" * 16, next(iter(self.log.keys)), NOW))
         if path == "/v1/sessions":
             return self._open_session(msgspec.json.decode(body, type=Envelope))
+        if path == ENROLMENTS:
+            return json_answer(self._decide(msgspec.json.decode(body, type=SignedCommand)))
         if not self._is_known(request):
             return problem(401, "unauthenticated")
         if path == UPLOADS:

@@ -14,7 +14,7 @@ from support.scripted_server import ScriptedServer, scripted
 from support.signing_log import NOW, SigningLog
 from workmate_client.bootstrap import Machine, open_device, sync_parts
 from workmate_client.config import ProfilePaths, Settings
-from workmate_client.journal.files import PosixFiles
+from workmate_client.journal.files import Hook, PosixFiles, no_hook
 from workmate_client.journal.keys import ProfileKeys
 from workmate_client.journal.rows import EvidenceItem, Profile, QueuedCommand
 from workmate_client.service.device import Device
@@ -128,11 +128,13 @@ class SyncedDevice:
 
 
 @asynccontextmanager
-async def synced(folder: Path, settings: Settings = QUICK) -> AsyncIterator[SyncedDevice]:
-    """An enrolled device in a new folder, and its server."""
+async def synced(
+    folder: Path, settings: Settings = QUICK, hook: Hook = no_hook
+) -> AsyncIterator[SyncedDevice]:
+    """An enrolled device in a new folder, and its server; `hook` hears of the journal's points."""
     clock, random = SteppingClock(), SystemRandom()
     files = PosixFiles(clock=clock)
-    machine = Machine(settings=settings, clock=clock, random=random, files=files)
+    machine = Machine(settings=settings, clock=clock, random=random, files=files, hook=hook)
     keys = ProfileKeys.create(random)
     device = open_device(machine, ProfilePaths(folder / "profile"), keys)
     log = SigningLog(TENANT)

@@ -48,7 +48,7 @@ class EvidenceView:
     def __init__(self, journal: Journal, replica: Replica) -> None:
         self._journal = journal
         self._replica = replica
-        self._named: dict[str, tuple[str, ...]] = {}
+        self._named: dict[str, frozenset[str]] = {}
 
     def files(self, worker_id: str) -> tuple[EvidenceFile, ...]:
         """Return the files that a signed command names and that no receipt has verified yet."""
@@ -62,9 +62,9 @@ class EvidenceView:
             for file in self._files_of(task_id, items, worker_id)
         )
 
-    def announced_by(self, command: QueuedCommand) -> tuple[str, ...]:
+    def announced_by(self, command: QueuedCommand) -> frozenset[str]:
         """Return the files that a `store_evidence` names; none for any other command."""
-        return self._hashes(command) if command.name == STORE_EVIDENCE else ()
+        return self._hashes(command) if command.name == STORE_EVIDENCE else frozenset()
 
     def _files_of(
         self, task_id: str, items: Iterable[EvidenceItem], worker_id: str
@@ -80,10 +80,10 @@ class EvidenceView:
                 found.append(_file(item, named_by, held=held, announced=item.hash in announced))
         return found
 
-    def _hashes(self, command: QueuedCommand) -> tuple[str, ...]:
+    def _hashes(self, command: QueuedCommand) -> frozenset[str]:
         known = self._named.get(command.command_id)
         if known is None:
-            known = self._named[command.command_id] = files_named(command)
+            known = self._named[command.command_id] = frozenset(files_named(command))
         return known
 
 

@@ -15,19 +15,18 @@ from workmate_client.replica.store import PageDoesNotJoinError
 from workmate_client.sync.backoff import LINK_UP, Link, asked_to_wait, delay_seconds
 from workmate_client.sync.failures import UnreadableAnswerError
 from workmate_client.sync.parts import SyncParts
+from workmate_client.sync.proven import Pinned
 from workmate_client.sync.recording import SERVER_WIDE, Heard, Recorder, facts_of
 from workmate_client.sync.skew import SkewEstimate, estimate_skew
 from workmate_client.sync.verify import (
-    VOID_CURSOR_CODES,
     Judgement,
-    Pinned,
-    PullVerdict,
     RecordedStatus,
     Sent,
     VerifiedOutcome,
     judge,
     judge_alone,
 )
+from workmate_client.sync.verify_pull import VOID_CURSOR_CODES, PullVerdict
 from workmate_shared.kernel.instants import format_instant, parse_instant
 from workmate_shared.wire.codec import encode
 from workmate_shared.wire.messages import (

@@ -5,6 +5,8 @@ command is accounted for: issued = pending + the four outcomes, or the worker is
 """
 
 from workmate_client.journal.lock import ProfileLock
+from workmate_client.journal.parts import NotEnrolledError
+from workmate_client.journal.profile_store import known
 from workmate_client.sync.backoff import LINK_UP
 from workmate_client.sync.memory import Memory
 from workmate_client.sync.parts import SyncParts
@@ -34,6 +36,9 @@ class SyncRunner:
         when the device's own disk fails; in none of these cases is anything lost.
         """
         run_blocking = self._parts.run_blocking
+        profile = known(await run_blocking(self._parts.journal.profile))
+        if not profile.enrolled:
+            raise NotEnrolledError("the enrolment has no proven answer yet")
         await run_blocking(self._lock.acquire)
         try:
             self._memory.stopping = False

@@ -2,39 +2,20 @@
 
 An outcome counts only with a receipt that verifies under a pinned key and names this tenant, the
 command's actor, its id and the very bytes that were signed. Everything else leaves the command
-pending; the same bytes go out again. A pull's page counts only where it joins what is held.
+pending; the same bytes go out again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct
 
 from workmate_client.sync.headers import Fork, HeaderBook
-from workmate_shared.kernel.table import Role
-from workmate_shared.principals.commands import LogKey
-from workmate_shared.principals.events import CredentialAdded, CredentialRevoked
-from workmate_shared.wire.batch import (
-    Leaf,
-    LeafEvent,
-    Receipt,
-    ReceiptError,
-    VerifiedReceipt,
-    command_hash,
-    payload_hash,
-    verify_receipt,
-)
-from workmate_shared.wire.dsse import Envelope, key_id
-from workmate_shared.wire.intake import decode_event
-from workmate_shared.wire.messages import (
-    Change,
-    KeyNotice,
-    Outcome,
-    Pull,
-    SyncAnswer,
-    WireEvent,
-)
+from workmate_client.sync.proven import Pinned, are_events_of, learn_keys
+from workmate_client.sync.verify_pull import PullVerdict, judge_pull
+from workmate_shared.wire.batch import Leaf, Receipt, ReceiptError, command_hash, verify_receipt
+from workmate_shared.wire.dsse import Envelope
+from workmate_shared.wire.messages import Outcome, SyncAnswer
 
 RecordedStatus = Literal["committed", "unchanged", "conflict", "rejected"]
 UnknownReason = Literal[
@@ -48,26 +29,6 @@ UnknownReason = Literal[
     "receipt_fork",
     "lineage_left",
 ]
-PullFault = Literal["pull_not_joined", "pull_malformed", "pull_stuck", "lineage_left"]
-
-VOID_CURSOR_CODES = frozenset({"cursor_expired", "bad_cursor"})
-"""Refusals after which everything is pulled anew; each other one keeps the cursor."""
-
-
-class Pinned(Struct, frozen=True, kw_only=True):
-    """What the device believes already: whose it is, the log keys by id, and the log as it knows it.
-
-    `past_lineages` are those that the server has left. An answer of one of them is stale, once the
-    newest header proves the present one: a server that is shown it begins a lineage of its own.
-    """
-
-    tenant_id: str
-    principal_id: str
-    device_id: str
-    lineage: str
-    keys: Mapping[str, bytes]
-    newest_header: Envelope | None = None
-    past_lineages: frozenset[str] = frozenset()
 
 
 class Sent(Struct, frozen=True, kw_only=True):
@@ -112,21 +73,6 @@ class UnknownOutcome(Struct, frozen=True):
 
 
 Verdict = VerifiedOutcome | HeldCommand | UnknownOutcome
-
-
-class PullVerdict(Struct, frozen=True, kw_only=True):
-    """What may be done with the pull: a page to apply, a refusal to record, or a fault.
-
-    A page has a `cursor`. `wipe` is true only where a receipt of our own server orders this device
-    to remove its data.
-    """
-
-    changes: tuple[Change, ...] = ()
-    cursor: str | None = None
-    more: bool = False
-    refused: str | None = None
-    fault: PullFault | None = None
-    wipe: bool = False
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
@@ -187,7 +133,7 @@ def judge(
         held=tuple(held),
         unknown=tuple(unknown),
         forks=tuple(book.forks),
-        pull=_judge_pull(answer, cursor, pinned, keys),
+        pull=judge_pull(answer, cursor, pinned, keys),
     )
 
 
@@ -196,26 +142,6 @@ def judge_alone(outcome: Outcome, sent: Sent, pinned: Pinned) -> Verdict:
     book = HeaderBook(pinned.newest_header, pinned.lineage)
     said = [outcome] if outcome.command_id == sent.command_id else []
     return _judge_outcome(said, sent, pinned.tenant_id, pinned.keys, book)
-
-
-def learn_keys(notices: Iterable[KeyNotice], pinned: Pinned) -> dict[str, bytes]:
-    """Return the pinned keys and those that the notices add, each proven by a key known before it.
-
-    A key counts if the log's own principal added it, in a batch that a key known already signed.
-    """
-    keys = dict(pinned.keys)
-    for notice in notices:
-        verified = _prove(notice.receipt, notice.event, pinned.tenant_id, keys)
-        event = verified and _decoded(notice.event)
-        if (
-            isinstance(event, CredentialAdded)
-            and event.actor.role is Role.SYSTEM
-            and isinstance(event.credential, LogKey)
-        ):
-            key = bytes.fromhex(event.credential.public_key)
-            if key_id(key) == event.credential.credential_id:
-                keys[event.credential.credential_id] = key
-    return keys
 
 
 def _nothing_believed(sent: Sequence[Sent], pinned: Pinned, book: HeaderBook) -> Judgement:
@@ -306,94 +232,5 @@ def _names(leaf: Leaf, outcome: Outcome, command: Sent, tenant_id: str) -> bool:
         and leaf.command_hash == command_hash(command.payload)
         and decision == (outcome.status, outcome.code, outcome.details)
         and (outcome.status != "committed" or outcome.version == version)
-        and _are_of(outcome.events, leaf.events)
-    )
-
-
-def _are_of(shown: Sequence[WireEvent], decided: Sequence[LeafEvent]) -> bool:
-    """Whether all events shown are the decision's, in order; some may be withheld from this actor."""
-    rest = iter(decided)
-    return all(
-        any(_is_event(event, candidate) for candidate in rest)
-        and event.type == _type_of(event.payload)
-        for event in shown
-    )
-
-
-def _is_event(event: WireEvent, leaf: LeafEvent) -> bool:
-    found = (event.seq, event.aggregate_version, payload_hash(event.payload.encode()))
-    return found == (leaf.seq, leaf.version, leaf.payload_hash)
-
-
-class _Peek(Struct, frozen=True):
-    type: str
-
-
-def _type_of(payload: str) -> str | None:
-    try:
-        return msgspec.json.decode(payload, type=_Peek).type
-    except msgspec.DecodeError:
-        return None
-
-
-def _decoded(event: WireEvent) -> object:
-    try:
-        return decode_event(event.type, event.payload.encode())
-    except (KeyError, msgspec.DecodeError):
-        return None
-
-
-def _prove(
-    receipt: Receipt, event: WireEvent, tenant_id: str, keys: Mapping[str, bytes]
-) -> VerifiedReceipt | None:
-    """Return what a receipt proves of the event beside it, or None if it proves nothing."""
-    try:
-        verified = verify_receipt(receipt, keys)
-    except ReceiptError:
-        return None
-    leaf = verified.leaf
-    proven = leaf.tenant_id == tenant_id and leaf.outcome == "committed"
-    return verified if proven and _are_of((event,), leaf.events) else None
-
-
-def _judge_pull(
-    answer: SyncAnswer, cursor: str | None, pinned: Pinned, keys: Mapping[str, bytes]
-) -> PullVerdict:
-    pull = answer.pull
-    if pull.refused is not None:
-        return PullVerdict(refused=pull.refused, wipe=_orders_wipe(pull, pinned, keys))
-    if answer.lineage != pinned.lineage and cursor is not None:
-        return PullVerdict(refused="cursor_expired")
-    if pull.cursor is None or not _is_page(pull.changes):
-        return PullVerdict(fault="pull_malformed")
-    if pull.since != cursor:
-        return PullVerdict(fault="pull_not_joined")
-    if pull.more and pull.cursor == cursor:
-        return PullVerdict(fault="pull_stuck")
-    return PullVerdict(changes=pull.changes, cursor=pull.cursor, more=pull.more)
-
-
-def _is_page(changes: Sequence[Change]) -> bool:
-    """Whether changes are in the order of the log, each object once, there or gone."""
-    names = {(change.kind, change.id) for change in changes}
-    seqs = [change.seq for change in changes]
-    whole = all(
-        (change.task is None) != (change.removed is None)
-        and (change.task is None or change.task.task_id == change.id)
-        for change in changes
-    )
-    return whole and len(names) == len(changes) and seqs == sorted(seqs)
-
-
-def _orders_wipe(pull: Pull, pinned: Pinned, keys: Mapping[str, bytes]) -> bool:
-    if pull.receipt is None or pull.event is None:
-        return False
-    if _prove(pull.receipt, pull.event, pinned.tenant_id, keys) is None:
-        return False
-    event = _decoded(pull.event)
-    return (
-        isinstance(event, CredentialRevoked)
-        and event.wipe
-        and event.credential_id == pinned.device_id
-        and event.aggregate_id == pinned.principal_id
+        and are_events_of(outcome.events, leaf.events)
     )

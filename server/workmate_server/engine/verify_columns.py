@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from workmate_server.engine.verify_actors import Actors
+from workmate_server.engine.verify_lifecycle import role_allowed
 from workmate_server.engine.verify_report import Findings
 from workmate_shared.kernel.command import Command, Event
 from workmate_shared.principals.commands import Enrol
@@ -25,7 +26,6 @@ def check_header_columns(
         "changed",
         {
             "tenant_id": (row.tenant_id, header.tenant_id),
-            "batch": (row.batch, header.batch),
             "lineage": (row.lineage, header.lineage),
             "header_hash": (row.header_hash, hashed),
             "first_seq": (row.first_seq, header.first_seq),
@@ -169,15 +169,16 @@ def check_decision(
 ) -> None:
     """Report an event that its command could not cause, however well it is signed."""
     if leaf.outcome == "committed":
-        allowed = kind_of_command(command.name).lifecycle.table.row(command.name).event
-        fits = event.type == allowed
+        row = kind_of_command(command.name).lifecycle.table.row(command.name)
+        fits = event.type == row.event and role_allowed(row, event)
         reason = actors.why_not(event)
         if reason is not None:
             findings.add(place, "forbidden", reason)
     else:
         fits = leaf.outcome != "unchanged" and is_annotation(event.type)
     if not fits:
-        findings.add(place, "forbidden", f"{command.name}, {leaf.outcome}, writes no {event.type}")
+        how = f"{command.name} of role {event.actor.role}, {leaf.outcome}"
+        findings.add(place, "forbidden", f"{how}, writes no {event.type}")
     override = command.override.on_behalf_of if command.override is not None else None
     if (event.actor, event.occurred_at, event.on_behalf_of) != (
         command.actor,

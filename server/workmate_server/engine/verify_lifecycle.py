@@ -16,15 +16,25 @@ def why_forbidden(before: Any, event: Event, after: Any) -> str | None:
     """Return why no row of the table allows an event that led from `before` to `after`, or None."""
     table = kind_of_event(event.type).lifecycle.table
     rows = [row for row in table.rows if row.event == event.type]
-    reasons = [_why_not(row, before, event, after) for row in rows]
-    return None if None in reasons else reasons[0]
+    reasons = []
+    for row in rows:
+        reason = _why_not(row, before, event, after)
+        if reason is None:
+            return None
+        reasons.append(reason)
+    return "; ".join(reasons)
 
 
-def _why_not(row: Row, before: Any, event: Event, after: Any) -> str | None:
+def role_allowed(row: Row, event: Event) -> bool:
+    """Whether the row is for the role of the event's actor; only supervisors act for others."""
     roles = row.roles
     if event.on_behalf_of is not None:
         roles = _SUPERVISOR if row.overridable else _NOBODY
-    if event.actor.role not in roles:
+    return event.actor.role in roles
+
+
+def _why_not(row: Row, before: Any, event: Event, after: Any) -> str | None:
+    if not role_allowed(row, event):
         return f"{row.command} is not for the role {event.actor.role}"
     if row.creates or before is None:
         return None if row.creates and before is None else f"{row.command} cannot be done here"
@@ -32,8 +42,10 @@ def _why_not(row: Row, before: Any, event: Event, after: Any) -> str | None:
         return f"{row.command} is not allowed in state {before.state}"
     if after.state != (row.result or before.state):
         return f"{row.command} does not lead to state {after.state}"
-    if isinstance(before, Task) and not _relates(row, before, event):
-        return f"{event.actor.id} is not {row.relation}"
+    if isinstance(before, Task):
+        return None if _relates(row, before, event) else f"{event.actor.id} is not {row.relation}"
+    if event.actor.role is Role.WORKER and event.actor.id != event.aggregate_id:
+        return f"{row.command} is not for {event.actor.id}"
     return None
 
 

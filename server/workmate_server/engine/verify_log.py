@@ -78,12 +78,13 @@ class LogWalk:
             if self._findings.misfits(place, walks.misfits(loads.BATCHES, row)):
                 continue
             header = self._open_header(place, row)
-            number = row.batch if header is None else header.batch
-            if number <= self.batch:
-                self._findings.add(place, "reordered", f"it follows batch {self.batch}")
-                continue
-            self._check_batch(number, row, header)
-            if number == watched:
+            if header is not None and header.batch != row.batch:
+                self._findings.add(f"{place} batch", "changed", f"it is batch {header.batch}")
+            elif row.batch <= self.batch:
+                self._findings.add(place, "inserted", f"it follows batch {self.batch}")
+            else:
+                self._check_batch(row.batch, row, header)
+            if row.batch == watched:
                 self.watched_hash = self.header_hash
         self._report_commands(self._commands.rest())
         self._report_events(self._events.rest())

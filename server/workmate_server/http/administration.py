@@ -10,7 +10,6 @@ from typing import Any
 
 from aiohttp import web
 from msgspec import Struct
-from sqlalchemy import Connection
 
 from workmate_server.engine.model import Decided, Submission
 from workmate_server.engine.workspace import SYSTEM_ID
@@ -22,6 +21,7 @@ from workmate_server.http.requests import read_json_bytes
 from workmate_server.http.services import Services, services_of
 from workmate_server.http.translate import Asked, submission_of
 from workmate_server.identity.authenticate import Caller, read_principal
+from workmate_server.store.database import Connection
 from workmate_server.store.loads import load_snapshots
 from workmate_shared.kernel.ids import CommandId
 from workmate_shared.kernel.table import Role

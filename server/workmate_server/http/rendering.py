@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import msgspec
-from sqlalchemy import Connection
 
 from workmate_server.http.services import Services
 from workmate_server.http.sight import Openable, Sight, open_event, open_task, sight_of
 from workmate_server.identity.authenticate import Caller
 from workmate_server.store import reads_log
+from workmate_server.store.database import Connection
 from workmate_shared.kernel.command import Event
 from workmate_shared.principals.principal import Principal
 from workmate_shared.tasks.task import Task

@@ -7,7 +7,6 @@ roles, and the one who answers decides how far it reaches.
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection
 
 from workmate_server.engine.tokens import (
     SESSION_PREFIX,
@@ -16,6 +15,7 @@ from workmate_server.engine.tokens import (
     token_hash,
 )
 from workmate_server.store import reads_identity, sessions
+from workmate_server.store.database import Connection
 from workmate_shared.kernel.instants import seconds_between
 from workmate_shared.kernel.table import Role, Row
 from workmate_shared.principals.commands import AccessToken

@@ -8,10 +8,10 @@ verified like all others: that they end rejected is for the engine to decide and
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
-from sqlalchemy import Connection
 
 from workmate_server.engine.model import Submission
 from workmate_server.store import reads_identity
+from workmate_server.store.database import Connection
 from workmate_shared.kernel.command import Command
 from workmate_shared.principals.commands import Enrol
 from workmate_shared.wire.codec import MalformedError, decode

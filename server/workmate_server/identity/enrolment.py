@@ -5,10 +5,10 @@ shows him to make sure: the name of the worker, and the server's keys.
 """
 
 import msgspec
-from sqlalchemy import Connection
 
 from workmate_server.identity.authenticate import read_principal
 from workmate_server.store import loads, reads_identity, reads_log
+from workmate_server.store.database import Connection
 from workmate_shared.kernel.instants import seconds_between
 from workmate_shared.principals.table import ACTIVE
 from workmate_shared.wire.messages import EnrolmentOffer

@@ -39,7 +39,9 @@ def cases(scenario: str, start: Path) -> list[tuple[str, Path, Laptop]]:
     return opened
 
 
-def test_acts_are_there_whole_or_not_at_all_and_each_that_was_called_done_is_there(start: Path) -> None:
+def test_acts_are_there_whole_or_not_at_all_and_each_that_was_called_done_is_there(
+    start: Path,
+) -> None:
     prepared(start).device.close()
     for point, folder, it in cases("acts", start):
         queue = it.device.journal.pending()
@@ -55,7 +57,9 @@ def test_acts_are_there_whole_or_not_at_all_and_each_that_was_called_done_is_the
         it.device.close()
 
 
-def test_a_photo_is_a_listed_file_in_the_proof_or_found_again_and_never_a_ghost(start: Path) -> None:
+def test_a_photo_is_a_listed_file_in_the_proof_or_found_again_and_never_a_ghost(
+    start: Path,
+) -> None:
     prepared(start, "in_progress").device.close()
     for point, folder, it in cases("photo", start):
         items = it.device.journal.evidence()
@@ -86,7 +90,9 @@ def test_a_proof_is_an_old_draft_whole_or_a_submitted_proof_whole(start: Path) -
         left.device.close()
 
 
-def test_an_outcome_that_was_recorded_stays_recorded_and_the_rest_stays_pending(start: Path) -> None:
+def test_an_outcome_that_was_recorded_stays_recorded_and_the_rest_stays_pending(
+    start: Path,
+) -> None:
     it = prepared(start)
     acts.accept(it.device, TASK)
     acts.start_travel(it.device, TASK)

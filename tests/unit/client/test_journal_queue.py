@@ -44,7 +44,9 @@ def test_commands_are_numbered_from_one_without_a_gap_and_kept_in_their_order(it
         assert [command.local_order for command in queue] == [1, 2, 3, 4]
 
 
-def test_a_saved_command_is_sent_as_it_was_signed_with_values_that_open_its_commitments(it: Laptop) -> None:
+def test_a_saved_command_is_sent_as_it_was_signed_with_values_that_open_its_commitments(
+    it: Laptop,
+) -> None:
     walk(it)
     note = it.device.journal.pending()[-1]
     signed = note.signed()
@@ -69,7 +71,9 @@ def test_what_building_a_command_raises_saves_nothing_and_uses_no_number(it: Lap
     assert it.device.journal.pending()[0].device_seq == 1
 
 
-def test_a_command_that_carries_another_number_than_its_own_is_a_fault_of_the_program(it: Laptop) -> None:
+def test_a_command_that_carries_another_number_than_its_own_is_a_fault_of_the_program(
+    it: Laptop,
+) -> None:
     profile = it.device.profile()
     act = Act(kind=Accept, aggregate_id=TASK)
     with pytest.raises(ValueError, match="number"):
@@ -78,7 +82,9 @@ def test_a_command_that_carries_another_number_than_its_own_is_a_fault_of_the_pr
 
 
 @pytest.mark.parametrize("point", ["unsent.write.before", "unsent.fsync.before"])
-def test_a_full_disk_saves_nothing_and_nothing_of_it_turns_up_later(tmp_path: Path, point: str) -> None:
+def test_a_full_disk_saves_nothing_and_nothing_of_it_turns_up_later(
+    tmp_path: Path, point: str
+) -> None:
     it = laptop(tmp_path / "profile")
     it.reopen(machine_for_tests(failing_at(point, 28)))
     with pytest.raises(StorageError) as raised:
@@ -138,7 +144,9 @@ def test_under_a_new_lineage_everything_is_pending_again_and_old_receipts_stay(i
     it.device.journal.update_profile(lineage=it.log.lineage)
 
 
-def test_the_unsent_log_is_emptied_when_all_is_answered_and_keeps_profile_and_numbers(it: Laptop) -> None:
+def test_the_unsent_log_is_emptied_when_all_is_answered_and_keeps_profile_and_numbers(
+    it: Laptop,
+) -> None:
     walk(it)
     it.answer_all()
     size = (it.folder / "unsent.log").stat().st_size

@@ -15,6 +15,7 @@ from workmate_client.sync.plan import (
     OpenSession,
     PendingCommand,
     Pull,
+    RepeatEnrolment,
     SendCommands,
     Situation,
     StoreEvidence,
@@ -122,6 +123,14 @@ def test_a_session_is_opened_only_for_work() -> None:
     assert next_action(situation(session_open=False)) == Idle()
     assert next_action(situation(session_open=False, pull_due=True)) == OpenSession()
     assert next_action(situation(command("1"), session_open=False)) == OpenSession()
+
+
+def test_an_enrolment_goes_before_everything_needs_no_session_and_is_never_in_a_batch() -> None:
+    queue = [command("1"), command("2", "worker", enrols=True)]
+    assert next_action(situation(*queue, session_open=False)) == RepeatEnrolment("2")
+    assert next_batch(situation(*queue)) == ("1",)
+    waiting = replace(queue[1], not_before=NOW + 5)
+    assert next_action(situation(queue[0], waiting)) == SendCommands(("1",))
 
 
 def test_commands_go_before_pulls_and_pulls_before_media() -> None:

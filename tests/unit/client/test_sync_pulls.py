@@ -87,8 +87,9 @@ async def test_a_refused_pull_is_recorded_keeps_the_cursor_and_sending_goes_on(
         it.check()
 
 
+@pytest.mark.parametrize("code", ["cursor_expired", "bad_cursor"])
 async def test_a_void_cursor_starts_a_fresh_snapshot_and_never_touches_the_queue(
-    tmp_path: Path,
+    tmp_path: Path, code: str
 ) -> None:
     async with synced(tmp_path) as it:
         it.server.serve_pages((change("a", 1), change("b", 2)))
@@ -98,7 +99,7 @@ async def test_a_void_cursor_starts_a_fresh_snapshot_and_never_touches_the_queue
 
         def renewed(request: SyncRequest) -> Pull:
             if request.cursor == "1":
-                return Pull(refused="cursor_expired")
+                return Pull(refused=code)
             return Pull(changes=(change("b", 5),), since=request.cursor, cursor="new")
 
         it.server.pull = renewed

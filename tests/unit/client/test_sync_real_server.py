@@ -4,26 +4,26 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from support.device import SteppingClock
 from support.office import Office, Person, open_office
 from support.syncing import QUICK
 from workmate_client.bootstrap import Machine, open_device, sync_parts
 from workmate_client.config import ProfilePaths
+from workmate_client.journal.authoring import Act
 from workmate_client.journal.files import PosixFiles
 from workmate_client.journal.keys import ProfileKeys
-from workmate_client.journal.rows import EvidenceItem
+from workmate_client.journal.rows import EvidenceItem, QueuedCommand
 from workmate_client.service import enrolment
 from workmate_client.service.acts import accept, start_travel
 from workmate_client.service.device import Device
 from workmate_client.sync.report import SyncReport
 from workmate_client.sync.runner import SyncRunner
+from workmate_client.sync.session import DeviceSession
 from workmate_client.sync.transport import HttpTransport
 from workmate_client.system import SystemRandom
-from workmate_shared.kernel.instants import format_instant
 from workmate_shared.kernel.table import Role
 from workmate_shared.tasks.commands import Accept, Arrive
+from workmate_shared.wire.messages import PROTOCOL, SyncRequest
 
 
 class Laptop:
@@ -79,19 +79,7 @@ async def test_a_job_goes_down_and_acts_and_evidence_go_up(tmp_path: Path) -> No
         accept(it.device, job.task_id)
         start_travel(it.device, job.task_id)
         content = bytes(range(200))
-        sealed = it.device.sealed.import_bytes(content)
-        item = EvidenceItem(
-            task_id=job.task_id,
-            hash=sealed.hash,
-            size_bytes=sealed.size_bytes,
-            sealed_name=sealed.name,
-            kind="photo",
-            media_type="image/jpeg",
-            added_at=format_instant(it.device.clock.now()),
-        )
-        it.device.journal.add_evidence(item)
-        pending = it.device.journal.pending()
-        act = replace_act(it.device, job.task_id, (sealed.hash,), pending[-1].command_id)
+        arrive_with(it.device, job.task_id, content)
         report = await it.sync()
 
         assert report.conservation.holds
@@ -101,26 +89,33 @@ async def test_a_job_goes_down_and_acts_and_evidence_go_up(tmp_path: Path) -> No
         assert it.state(job.task_id) == "in_progress"
         (kept,) = it.device.journal.evidence()
         assert kept.verified_at is not None
-        assert it.device.journal.command(act).status == "committed"  # type: ignore[union-attr]
         assert it.device.profile().newest_batch > 0
 
 
-def replace_act(device: Device, task_id: str, hashes: tuple[str, ...], after: str) -> str:
-    """The worker arrives with files; returns the command's id."""
-    from workmate_client.journal.authoring import Act
-
-    profile = device.profile()
+def arrive_with(device: Device, task_id: str, content: bytes) -> QueuedCommand:
+    """The worker takes a photo and arrives with it, right after what he did last."""
+    sealed = device.sealed.import_bytes(content)
+    item = EvidenceItem(
+        task_id=task_id,
+        hash=sealed.hash,
+        size_bytes=sealed.size_bytes,
+        sealed_name=sealed.name,
+        kind="photo",
+        media_type="image/jpeg",
+        added_at=device.now(),
+    )
+    device.journal.add_evidence(item)
     held = device.replica.task(task_id)
     assert held is not None
     act = Act(
         kind=Arrive,
         aggregate_id=task_id,
         expected_version=held.task.version,
-        after=after,
-        fields={"evidence": hashes, "no_fix_reason": "indoors"},
+        after=device.journal.pending()[-1].command_id,
+        fields={"evidence": (sealed.hash,), "no_fix_reason": "indoors"},
     )
-    issued = device.journal.issue(lambda seq: device.author.write(profile, act, seq).parts)
-    return issued.command_id
+    profile = device.profile()
+    return device.journal.issue(lambda seq: device.author.write(profile, act, seq).parts)
 
 
 async def test_a_reply_that_is_lost_has_its_effect_once_and_its_receipt_at_the_second_try(
@@ -129,17 +124,15 @@ async def test_a_reply_that_is_lost_has_its_effect_once_and_its_receipt_at_the_s
     async with laptop(tmp_path) as it:
         job = await it.office.job("assigned", worker=it.worker)
         await it.sync()
-        command = accept(it.device, job.task_id)
+        accept(it.device, job.task_id)
+        commands = tuple(command.signed() for command in it.device.journal.pending())
         async with HttpTransport(it.url, QUICK) as transport:
-            runner = SyncRunner(sync_parts(it.device, transport))
-            await runner._memory.session.open()
-            request = await runner._memory.exchange._parts.run_blocking(
-                runner._memory.exchange._request, it.device.journal.pending(), (), 0
-            )
-            await transport.sync(runner._memory.session.token or "", request[1])
+            session = DeviceSession(sync_parts(it.device, transport))
+            await session.open()
+            request = SyncRequest(protocol=PROTOCOL, commands=commands)
+            await transport.sync(session.token or "", request)
         report = await it.sync()
         assert report.committed == 1
-        assert command is not None
         history = await it.worker.get(f"/v1/tasks/{job.task_id}/events")
         types = [event["type"] for event in history.json["events"]]
         assert types.count("task.accepted") == 1
@@ -187,7 +180,6 @@ async def test_a_revoked_device_hears_of_it_with_a_proof_and_the_order_to_wipe(
         report = await it.sync()
         assert report.pull_refused == "device_revoked"
         assert report.wipe_ordered
-        assert replace(report, waiting=()).waiting == ()
 
 
 async def test_a_job_of_somebody_else_waits_and_holds_up_nothing(tmp_path: Path) -> None:

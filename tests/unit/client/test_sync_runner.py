@@ -19,12 +19,14 @@ from support.faults import (
     refused,
 )
 from support.loop_time import LoopTime
-from support.scripted_server import SYNC
+from support.scripted_server import ENROLMENTS, SYNC
 from support.signing_log import OTHER_SEED
-from support.syncing import QUICK, SyncedDevice, synced
+from support.syncing import QUICK, WORKER, SyncedDevice, synced
 from workmate_client.journal.lock import LockedError, ProfileLock
+from workmate_client.journal.parts import NotEnrolledError
 from workmate_client.sync.blocking import run_in_thread
 from workmate_client.sync.runner import SyncRunner
+from workmate_shared.principals.commands import Enrol
 from workmate_shared.tasks.commands import StartTravel
 from workmate_shared.wire.dsse import BATCH_TYPE, key_id, public_key_of, sign, split_envelope
 from workmate_shared.wire.messages import Outcome, Pull, SyncAnswer, SyncRequest
@@ -464,6 +466,89 @@ async def test_after_a_restore_everything_goes_out_again_as_it_is(tmp_path: Path
         assert it.device.profile().lineage == "l2"
         assert set(it.statuses().values()) == {"committed"}
         assert len(it.server.tries[kept]) == 2
+        it.check()
+
+
+def enrol_again(it: SyncedDevice) -> str:
+    """The device's enrolment is pending, as after a restore of the server; returns its id."""
+    keys = it.device.keys
+    issued = it.device.author.issue(
+        Enrol, WORKER, public_key=keys.public_key.hex(), server_key_id="ab" * 32
+    )
+    return issued.command_id
+
+
+async def test_an_enrolment_that_is_pending_again_goes_to_its_own_address(tmp_path: Path) -> None:
+    async with synced(tmp_path) as it:
+        name = enrol_again(it)
+        other = it.act().command_id
+        report = await it.sync()
+        assert report.committed == 2
+        assert it.server.calls.count(f"POST {ENROLMENTS}") == 1
+        sent = [c.envelope for request in it.server.requests for c in request.commands]
+        assert len(sent) == 1
+        assert it.statuses() == {name: "committed", other: "committed"}
+        it.check()
+
+
+@pytest.mark.parametrize("fault", [refused(404, "enrolment_unknown"), refused(429, "too_many")])
+async def test_an_enrolment_that_is_refused_waits_and_holds_up_nothing(
+    tmp_path: Path, fault: Fault
+) -> None:
+    async with synced(tmp_path) as it:
+        name = enrol_again(it)
+        other = it.act().command_id
+        it.server.fail(ENROLMENTS, fault)
+        await it.sync()
+        assert it.statuses() == {name: "pending", other: "committed"}
+        it.wait()
+        await it.sync()
+        assert it.statuses()[name] == "committed"
+        it.check()
+
+
+async def test_a_device_whose_enrolment_has_no_proven_answer_sends_nothing(tmp_path: Path) -> None:
+    async with synced(tmp_path) as it:
+        it.journal.update_profile(enrolled=False)
+        with pytest.raises(NotEnrolledError):
+            await it.sync()
+        assert it.server.calls == []
+
+
+class CrashError(Exception):
+    """Stands for the death of the process at a point of the journal."""
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "journal.profile.committed",
+        "journal.outcome.written",
+        "journal.outcome.committed",
+        "journal.issue.written",
+        "journal.issue.committed",
+    ],
+)
+async def test_a_device_that_dies_while_it_records_loses_and_doubles_nothing(
+    tmp_path: Path, point: str
+) -> None:
+    deadly: set[str] = set()
+
+    def hook(reached: str, _path: Path) -> None:
+        if reached in deadly:
+            deadly.clear()
+            raise CrashError
+
+    async with synced(tmp_path, hook=hook) as it:
+        it.walk(tasks=2)
+        it.capture(b"a photo", task="task-0")
+        deadly.add(point)
+        with pytest.raises(CrashError):
+            await it.sync()
+        it.wait()
+        await it.sync()
+        assert set(it.statuses().values()) == {"committed"}
+        assert [item.verified_at is not None for item in it.items()] == [True]
         it.check()
 
 

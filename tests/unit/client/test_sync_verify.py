@@ -8,15 +8,8 @@ from msgspec.structs import replace
 
 from support import commands as build
 from support.signing_log import NOW, OTHER_SEED, SEED, SigningLog, event_of
-from workmate_client.sync.verify import (
-    HeldCommand,
-    Judgement,
-    Pinned,
-    Sent,
-    UnknownOutcome,
-    judge,
-    learn_keys,
-)
+from workmate_client.sync.proven import Pinned, learn_keys
+from workmate_client.sync.verify import HeldCommand, Judgement, Sent, UnknownOutcome, judge
 from workmate_shared.kernel.table import Role
 from workmate_shared.tasks.commands import StoreEvidence
 from workmate_shared.wire.batch import Continuation, Receipt

@@ -47,6 +47,15 @@ def test_a_whole_chain_of_own_commands_is_accepted_from_the_version_that_was_see
     assert decision.events[0].aggregate_version == story.state.version + 1
 
 
+def test_events_at_or_below_the_version_that_was_seen_do_not_count() -> None:
+    story, seen = offline("accept")
+    command = make_command("start_travel", expected_version=seen, after="queued-0")
+    facts = {"after_outcome": "committed", "ancestors": frozenset({"queued-0"})}
+    assert story.events[seen - 1].actor.id != ASSIGNEE
+    decision = decide(story.state, command, since=refer_to(story.events), **facts)
+    assert code_of(decision) == COMMITTED
+
+
 def test_an_own_change_outside_the_chain_makes_a_command_stale() -> None:
     story, seen = offline("accept", "start_travel")
     assert code_of(follow(story, seen, "arrive", {"queued-0"})) == "version_conflict"

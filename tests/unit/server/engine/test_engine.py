@@ -15,6 +15,7 @@ from workmate_server.store.database import DatabaseAwayError, DuplicateError
 from workmate_server.telemetry.system import NoHooks
 from workmate_shared.kernel.table import Role
 from workmate_shared.wire.batch import check_events, command_hash, verify_receipt
+from workmate_shared.wire.schemas import validate_payload
 
 
 async def test_every_outcome_comes_with_a_receipt_that_proves_it(tmp_path: Path) -> None:
@@ -193,16 +194,12 @@ async def test_outbox_rows_are_written_with_their_events(tmp_path: Path) -> None
 async def test_a_command_that_the_engine_cannot_digest_costs_only_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from workmate_server.engine import commit
-
-    real = commit.validate_payload
-
     def fail_on_travel(name: str, payload: bytes) -> None:
         if name == "task.en_route":
             raise RuntimeError("planted")
-        real(name, payload)
+        validate_payload(name, payload)
 
-    monkeypatch.setattr(commit, "validate_payload", fail_on_travel)
+    monkeypatch.setattr("workmate_server.engine.commit.validate_payload", fail_on_travel)
     async with open_log(tmp_path) as log:
         await log.walk("accepted")
         good, bad, other = await log.submit(

@@ -23,7 +23,7 @@ from workmate_shared.kernel.catalogue import CATALOGUE
 from workmate_shared.kernel.table import Role
 from workmate_shared.wire.batch import verify_receipt
 
-D, I, S, W = Role.DISPATCHER, Role.INTEGRATION, Role.SUPERVISOR, Role.WORKER
+D, N, S, W = Role.DISPATCHER, Role.INTEGRATION, Role.SUPERVISOR, Role.WORKER
 REASON = {"personal": {"reason": "because"}}
 PHOTO = "aa" * 32
 
@@ -263,7 +263,7 @@ async def cursor_expired(office: Office) -> Answer:
 
 @case
 async def too_large(office: Office) -> Answer:
-    sender = await office.somebody(I)
+    sender = await office.somebody(N)
     body = b'{"external_id":"' + b"x" * office.services.settings.request_bytes_max + b'"}'
     headers = {"Content-Type": "application/json"}
     return await sender.call("POST", "/v1/tasks", data=body, headers=headers)
@@ -271,7 +271,7 @@ async def too_large(office: Office) -> Answer:
 
 @case
 async def wrong_type(office: Office) -> Answer:
-    return await (await office.somebody(I)).call("POST", "/v1/tasks", data=b"a=1")
+    return await (await office.somebody(N)).call("POST", "/v1/tasks", data=b"a=1")
 
 
 @case
@@ -294,7 +294,7 @@ async def enrolment_unknown(office: Office) -> Answer:
 
 @case
 async def shutting_down(office: Office) -> Answer:
-    sender = await office.somebody(I)
+    sender = await office.somebody(N)
     await office.services.engine.stop()
     return (await office.create(sender))[0]
 
@@ -357,16 +357,14 @@ def test_every_code_of_the_catalogue_is_reached_or_named_with_the_reason_why_not
 async def test_a_full_queue_answers_overloaded_and_records_nothing(tmp_path: Path) -> None:
     settings = Settings(batch_commands_max=1, commit_queue_max=4)
     async with open_office(tmp_path, settings) as office:
-        sender = await office.somebody(I)
+        sender = await office.somebody(N)
         await office.create(sender)
         waiting = set()
         with office.services.database.write():
             waiting = {asyncio.create_task(office.create(sender)) for _ in range(9)}
             refused: list[Answer] = []
             while len(refused) < 5:
-                done, waiting = await asyncio.wait(
-                    waiting, return_when=asyncio.FIRST_COMPLETED
-                )
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 refused += [task.result()[0] for task in done]
         for answer in refused:
             assert_problem(answer, "overloaded")
@@ -393,5 +391,3 @@ async def test_too_many_unknown_tokens_are_told_to_wait_and_a_known_one_is_not(
         assert_problem(answer, "unauthenticated")
     finally:
         await close_office(office)
-
-

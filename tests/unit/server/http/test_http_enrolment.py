@@ -27,7 +27,7 @@ async def issue(office: Office, worker: Person, key: str = "code") -> dict[str, 
     return told
 
 
-def resigned(office: Office, signed: SignedCommand, seed: bytes, **changes: Any) -> SignedCommand:
+def resigned(signed: SignedCommand, seed: bytes, **changes: Any) -> SignedCommand:
     """Return the command with other fields, signed anew."""
     fields = msgspec.json.decode(from_base64(signed.envelope.payload))
     return SignedCommand(sign(COMMAND_TYPE, msgspec.json.encode(fields | changes), seed))
@@ -52,9 +52,7 @@ async def test_an_offer_tells_whom_a_code_enrols_until_it_ends(office: Office) -
     assert answer.status == 200
     assert answer.json["principal_id"] == worker.principal_id
     assert answer.json["display_name"] == f"The {worker.principal_id}"
-    assert answer.json["server_keys"] == {
-        name: key.hex() for name, key in office.log_keys.items()
-    }
+    assert answer.json["server_keys"] == {name: key.hex() for name, key in office.log_keys.items()}
     assert answer.json["lineage"] == office.tenant.lineage
     office.clock.advance(office.services.settings.enrolment_code_life_seconds)
     late = await office.stranger.post("/v1/enrolments/offer", query, key=None)
@@ -112,7 +110,7 @@ async def test_an_enrolment_that_is_not_right_is_refused_and_burns_nothing(
     if "actor" in changes:
         actor = {"id": "usr_none", "role": "worker", "device_id": device.device_id}
         changes = changes | {"actor": actor}
-    wrong = resigned(office, signed, device.seed, **changes)
+    wrong = resigned(signed, device.seed, **changes)
     answer = await office.stranger.post("/v1/enrolments", wrong, key=None)
     assert_problem(answer, code)
     assert (await office.stranger.post("/v1/enrolments", signed, key=None)).status == 200
@@ -122,7 +120,7 @@ async def test_a_device_without_an_id_enrols_nothing(office: Office) -> None:
     worker = await office.somebody(Role.WORKER)
     device, signed = await office.prepare_enrolment(worker)
     actor = {"id": worker.principal_id, "role": "worker"}
-    wrong = resigned(office, signed, device.seed, actor=actor)
+    wrong = resigned(signed, device.seed, actor=actor)
     problem = assert_problem(
         await office.stranger.post("/v1/enrolments", wrong, key=None), "invalid_command"
     )
@@ -189,12 +187,8 @@ async def test_a_challenge_for_a_device_that_is_not_there_looks_like_any_other(
         {"tenant_id": device.tenant_id, "device_id": "dev-none"},
         {"tenant_id": "none", "device_id": "dev-none"},
     ]
-    answers = [
-        await office.stranger.post("/v1/sessions/nonce", body, key=None) for body in bodies
-    ]
-    shapes = {
-        (answer.status, tuple(answer.json), len(answer.json["nonce"])) for answer in answers
-    }
+    answers = [await office.stranger.post("/v1/sessions/nonce", body, key=None) for body in bodies]
+    shapes = {(answer.status, tuple(answer.json), len(answer.json["nonce"])) for answer in answers}
     assert len(shapes) == 1
 
 

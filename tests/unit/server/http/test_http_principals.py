@@ -121,11 +121,11 @@ async def test_principals_are_listed_by_id_page_by_page(office: Office) -> None:
     for number in range(5):
         await office.admin.post("/v1/principals", NEW | {"principal_id": f"usr_{number}"})
     found: list[str] = []
-    cursor = ""
-    while cursor is not None:
-        answer = await office.admin.get(f"/v1/principals?limit=2{cursor and '&cursor=' + cursor}")
-        found += [item["principal_id"] for item in answer.json["items"]]
-        cursor = answer.json["next"]
+    query: str | None = "limit=2"
+    while query is not None:
+        page = (await office.admin.get(f"/v1/principals?{query}")).json
+        found += [item["principal_id"] for item in page["items"]]
+        query = f"limit=2&cursor={page['next']}" if page["next"] else None
     assert found == sorted(found)
     assert set(found) == {f"usr_{n}" for n in range(5)} | {"system", office.admin.principal_id}
 
@@ -158,5 +158,3 @@ async def test_a_key_of_administration_with_other_content_is_refused(office: Off
     ):
         answer = await office.admin.post(path, other, key="one")
         assert_problem(answer, "idempotency_key_reused")
-
-

@@ -27,7 +27,7 @@ from workmate_shared.wire.batch import check_events, command_hash, verify_receip
 from workmate_shared.wire.commitment import Disclosure, open_disclosure
 from workmate_shared.wire.intake import decode_command
 
-D, I, S, W = Role.DISPATCHER, Role.INTEGRATION, Role.SUPERVISOR, Role.WORKER
+D, N, S, W = Role.DISPATCHER, Role.INTEGRATION, Role.SUPERVISOR, Role.WORKER
 REASON = {"personal": {"reason": "because"}}
 READING = {"kind": "eta", "at": "2026-03-01T09:00:00Z", "arrive_at": "2026-03-01T09:30:00Z"}
 
@@ -45,7 +45,7 @@ WALKS: dict[str, tuple[str, Role, Any]] = {
     "approve_proof": ("proof_pending", S, "named"),
     "reject_proof": ("proof_pending", S, "named with a reason"),
     "release": ("en_route", D, REASON),
-    "amend": ("assigned", I, {"priority": 1, "due_at": None}),
+    "amend": ("assigned", N, {"priority": 1, "due_at": None}),
     "cancel": ("proof_pending", S, REASON),
     "observe": ("assigned", W, {"readings": [READING]}),
     "hand_over": ("in_progress", W, "proof"),
@@ -152,7 +152,7 @@ async def test_a_creation_answers_201_with_its_address_version_and_whole_task(
 
 
 async def test_without_a_key_source_and_external_id_are_the_key(office: Office) -> None:
-    sender = await office.somebody(I)
+    sender = await office.somebody(N)
     body = {"source": SOURCE, "external_id": "one"}
     first = await sender.post("/v1/tasks", body, key=None)
     assert decode_command(first.json["command_bytes"].encode()).command_id == f"{SOURCE}:one"
@@ -167,7 +167,7 @@ async def test_without_a_key_source_and_external_id_are_the_key(office: Office) 
 async def test_the_source_is_the_integration_itself_unless_it_names_another(
     office: Office,
 ) -> None:
-    sender = await office.somebody(I)
+    sender = await office.somebody(N)
     answer = await sender.post("/v1/tasks", {"external_id": "one"}, key=None)
     assert answer.json["task"]["source"] == sender.principal_id
     task_id = task_id_for(office.tenant.tenant_id, sender.principal_id, "one")
@@ -202,7 +202,7 @@ async def test_a_job_that_exists_with_other_content_comes_with_the_conflict(
 
 
 async def test_a_refused_creation_leaves_no_trace_and_the_key_free(office: Office) -> None:
-    dispatcher = await office.hire(D, I, principal_id="usr_both")
+    dispatcher = await office.hire(D, N, principal_id="usr_both")
     only = await office.give_token("usr_both", roles=["dispatcher"])
     body = {"source": SOURCE, "external_id": "one"}
     assert_problem(await only.post("/v1/tasks", body, key="k"), "creation_not_allowed")
@@ -259,9 +259,7 @@ async def test_quoted_and_bare_keys_are_one_key_and_the_body_may_repeat_it(
         {"json_body": {"idempotency_key": "k"}},
         {"headers": {"Idempotency-Key": "k"}, "json_body": {"idempotency_key": "k"}},
     ]
-    answers = [
-        await job.worker.call("POST", path, version=2, **spelling) for spelling in spellings
-    ]
+    answers = [await job.worker.call("POST", path, version=2, **spelling) for spelling in spellings]
     assert [answer.status for answer in answers] == [200] * 4
     assert len({answer.body for answer in answers}) == 1
     assert "Idempotency-Replayed" not in answers[0].headers
@@ -370,9 +368,7 @@ async def test_annotations_need_no_version_and_make_none_stale(office: Office) -
 @pytest.mark.parametrize("tag", ["*", 'W/"2"', "2", '"2", "3"', '"two"', '"-1"', '"02"', ""])
 async def test_if_match_that_names_no_one_version_is_refused(office: Office, tag: str) -> None:
     job = await office.job("assigned")
-    answer = await job.worker.command(
-        "accept", job, version=None, headers={"If-Match": tag}
-    )
+    answer = await job.worker.command("accept", job, version=None, headers={"If-Match": tag})
     assert assert_problem(answer, "invalid_request")["path"] == "If-Match"
 
 

@@ -22,7 +22,7 @@ from workmate_server.config import Settings
 from workmate_server.store.tables import LocationAccess, table_of
 from workmate_shared.kernel.table import Role
 
-D, I, S, W = Role.DISPATCHER, Role.INTEGRATION, Role.SUPERVISOR, Role.WORKER
+D, N, S, W = Role.DISPATCHER, Role.INTEGRATION, Role.SUPERVISOR, Role.WORKER
 REASON = {"personal": {"reason": "because"}}
 AT = "2026-03-01T09:00:00Z"
 
@@ -130,9 +130,7 @@ async def test_what_changes_while_pages_are_turned_is_never_missed(office: Offic
     await dispatcher.command("amend", jobs[0], {"priority": 1})
     await dispatcher.command("amend", jobs[4], {"priority": 1})
     await office.create(external_id="new")
-    rest = await walk_pages(
-        supervisor, f"/v1/tasks?sort=changed&limit=2&cursor={first['next']}"
-    )
+    rest = await walk_pages(supervisor, f"/v1/tasks?sort=changed&limit=2&cursor={first['next']}")
     seen = [item["external_id"] for item in first["items"] + rest]
     assert seen == ["t0", "t1", "t2", "t3", "t5", "t0", "t4", "new"]
 
@@ -279,7 +277,7 @@ async def test_fixes_in_a_proof_are_its_authors(office: Office) -> None:
 
 async def test_an_integration_reads_no_persons_fix(office: Office) -> None:
     job = await office.job("in_progress")
-    integration = await office.somebody(I)
+    integration = await office.somebody(N)
     events = await integration.get(f"/v1/tasks/{job.task_id}/events", purpose="dispatch")
     assert str(FIX["lat_e7"]).encode() not in events.body
     assert str(SITE["lat_e7"]) in str(events.json["events"][0]["disclosures"])
@@ -295,7 +293,7 @@ async def test_observations_come_with_note_readings_and_who_said_so(office: Offi
     assert item["personal"] == {"note": "The gate is locked."}
     assert (item["position"], item["withheld"]) == (None, [])
     assert item["actor_id"] == job.worker.principal_id
-    integration = await office.somebody(I)
+    integration = await office.somebody(N)
     [item] = (await integration.get(f"/v1/tasks/{job.task_id}/observations")).json["items"]
     assert (item["personal"], item["withheld"]) == (None, ["personal"])
 
@@ -320,8 +318,8 @@ async def test_reviews_list_what_waits_earliest_deadline_first(office: Office) -
         ("proof", late.manifest_id, late.task_id),
         ("proof", never.manifest_id, never.task_id),
     ]
-    for path in ("/v1/reviews", "/v1/reviews?limit=1"):
-        items = await walk_pages(supervisor, path)
-        found = [(item["kind"], item["manifest_id"], item["task"]["task_id"]) for item in items]
-        assert found == expected
+    items = await walk_pages(supervisor, "/v1/reviews")
+    found = [(item["kind"], item["manifest_id"], item["task"]["task_id"]) for item in items]
+    assert found == expected
+    assert await walk_pages(supervisor, "/v1/reviews?limit=1") == items
     assert items[0]["author_id"] == early.worker.principal_id
