@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from workmate_client.commands.answer import (
     REFUSED,
@@ -19,14 +20,22 @@ from workmate_client.commands.answer import (
 )
 from workmate_client.errors import DeviceError
 
+if TYPE_CHECKING:
+    from workmate_client.bootstrap import Machine
+
 INTERRUPTED = 130
 """The status of a program that was interrupted from the keyboard."""
 
 
 def main(
-    arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None
+    arguments: Sequence[str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    machine: "Machine | None" = None,
 ) -> int:
-    """Run one command line and return its status; the entry point of `workmate`."""
+    """Run one command line and return its status; the entry point of `workmate`.
+
+    By default with the arguments and the environment of this process, on this machine.
+    """
     given = sys.argv[1:] if arguments is None else list(arguments)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -37,7 +46,7 @@ def main(
         return int(importlib.import_module("workmate_client.demo.__main__").main(given[1:]))
     parsed = _parser().parse_args(given or ["status"])
     try:
-        answer = _answer(parsed, os.environ if environment is None else environment)
+        answer = _answer(parsed, os.environ if environment is None else environment, machine)
     except DeviceError as error:
         _refuse(error, as_json=parsed.json)
         return REFUSED
@@ -46,12 +55,15 @@ def main(
     return _say(answer, as_json=parsed.json)
 
 
-def _answer(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Answer:
+def _answer(
+    parsed: argparse.Namespace, environment: Mapping[str, str], machine: "Machine | None"
+) -> Answer:
     from workmate_client.bootstrap import this_machine
     from workmate_client.commands.program import Program
     from workmate_client.config import ProfilePaths, profile_folder
 
-    program = Program(this_machine(), ProfilePaths(profile_folder(environment)), environment)
+    paths = ProfilePaths(profile_folder(environment))
+    program = Program(machine or this_machine(), paths, environment)
     try:
         answer: Answer = parsed.run(program, parsed)
     finally:

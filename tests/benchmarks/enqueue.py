@@ -13,7 +13,7 @@ from typing import Any
 import sqlcipher3.dbapi2 as driver
 from sqlalchemy import select
 
-from benchmarks.figures import Figure, Pace, Tell, percentile, ratio_of, seconds_of, summed_up
+from benchmarks.figures import Figure, Pace, Tell, percentile, ratio_of, rounded, seconds_of, summed_up
 from support import commands as build
 from support.laptop import KEYS, profile_for_tests
 from support.signing_log import SigningLog
@@ -83,8 +83,8 @@ def _figures(ours: Sequence[float], least: Sequence[float]) -> Sequence[Figure]:
     given = {"act": "arrive with a fix"}
     spent, needed = ([1e3 * one for one in samples] for samples in (ours, least))
     return (
-        summed_up("enqueue", spent, "ms", p99=percentile(spent, 99), **given),
-        summed_up("enqueue_bare_disk", needed, "ms", p99=percentile(needed, 99), **given),
+        summed_up("enqueue", spent, "ms", p99=rounded(percentile(spent, 99)), **given),
+        summed_up("enqueue_bare_disk", needed, "ms", p99=rounded(percentile(needed, 99)), **given),
         ratio_of("enqueue_of_bare_disk", ours, least, **given),
     )
 

@@ -34,9 +34,9 @@ def measure_hashing(folder: Path, pace: Pace, tell: Tell) -> None:
     given = {"mebibytes": len(content) // MIB, "file": "in the page cache"}
     limit = "b3sum" if _b3sum() else "the blake3 library on memory, one thread"
     tell(summed_up("hashing", _speeds(content, ours), "MiB/s", **given))
-    tell(summed_up("hashing_bare", _speeds(content, least), "MiB/s", **given, limit=limit))
+    tell(summed_up("hashing_bare", _speeds(content, least), "MiB/s", **given, beside=limit))
     speeds = _speeds(content, ours), _speeds(content, least)
-    tell(ratio_of("hashing_of_bare", *speeds, **given, limit=limit))
+    tell(ratio_of("hashing_of_bare", *speeds, **given, beside=limit))
 
 
 def _b3sum() -> str | None:

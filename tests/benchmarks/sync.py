@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from benchmarks.bare_database import BareDatabase, Written
 from benchmarks.echo_server import echoing
-from benchmarks.figures import Figure, Pace, Tell, percentile, ratio_of, summed_up
+from benchmarks.figures import Figure, Pace, Tell, percentile, ratio_of, rounded, summed_up
 from benchmarks.load import Mode, Sent, echo, open_client, send
 from benchmarks.prepared import Prepared, prepare_office
 from benchmarks.recorded import Recorder
@@ -31,8 +31,9 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Plan(Struct, frozen=True):
-    """One way of sending, how often it is measured, and how it is warmed up."""
+    """One way of sending under the name of its figures, and how often it is measured."""
 
+    name: str
     mode: Mode
     rounds: int
 
@@ -55,9 +56,9 @@ def measure_sync(folder: Path, pace: Pace, tell: Tell) -> None:
     """Measure a hundred commands a request, then one a request, alone and many at once."""
     workers = pace.of(100, 8)
     plans = (
-        Plan(Mode(commands=100, in_flight=4, requests=pace.of(40, 4)), pace.of(7, 1)),
-        Plan(Mode(commands=1, in_flight=1, requests=pace.of(100, 5)), pace.of(7, 1)),
-        Plan(Mode(commands=1, in_flight=workers, requests=pace.of(500, 16)), pace.of(7, 1)),
+        Plan("batched", Mode(commands=100, in_flight=4, requests=pace.of(40, 4)), pace.of(7, 1)),
+        Plan("alone", Mode(commands=1, in_flight=1, requests=pace.of(100, 5)), pace.of(7, 1)),
+        Plan("crowded", Mode(commands=1, in_flight=workers, requests=pace.of(500, 16)), pace.of(7, 1)),
     )
     asyncio.run(_measure(folder, workers, plans, tell))
 
@@ -84,7 +85,7 @@ async def _measure(folder: Path, workers: int, plans: Sequence[Plan], tell: Tell
         await send(field.client, field.server_url, devices, Mode(0, 1, len(devices)))
         for plan in plans:
             rounds = [await field.round(plan.mode) for _ in range(plan.rounds + 1)][1:]
-            for figure in _figures(plan.mode, rounds):
+            for figure in _figures(plan, rounds):
                 tell(figure)
 
 
@@ -116,7 +117,8 @@ class Field(Struct, frozen=True):
         return Round(sent, written, echoed, used, len(batches))
 
 
-def _figures(mode: Mode, rounds: Sequence[Round]) -> Iterator[Figure]:
+def _figures(plan: Plan, rounds: Sequence[Round]) -> Iterator[Figure]:
+    mode, name = plan.mode, f"sync_{plan.name}"
     given = {
         "commands_per_request": mode.commands,
         "requests_in_flight": mode.in_flight,
@@ -126,39 +128,40 @@ def _figures(mode: Mode, rounds: Sequence[Round]) -> Iterator[Figure]:
     ours = [one.sent.per_second for one in rounds]
     database = [one.written.per_second for one in rounds]
     http = [one.echoed.per_second for one in rounds]
-    yield summed_up("sync", ours, "commands/s", **given)
-    yield summed_up("sync_bare_database", database, "commands/s", **given)
-    yield ratio_of("sync_of_bare_database", ours, database, **given)
-    yield summed_up("sync_bare_http", http, "commands/s", **given)
-    yield ratio_of("sync_of_bare_http", ours, http, **given)
+    yield summed_up(name, ours, "commands/s", **given)
+    yield summed_up(f"{name}_bare_database", database, "commands/s", **given)
+    yield ratio_of(f"{name}_of_bare_database", ours, database, **given)
+    yield summed_up(f"{name}_bare_http", http, "commands/s", **given)
+    yield ratio_of(f"{name}_of_bare_http", ours, http, **given)
     count = mode.commands * mode.requests
     used = [one.processor_seconds / count * 1e6 for one in rounds]
     least = [one.written.processor_seconds / count * 1e6 for one in rounds]
-    yield summed_up("sync_processor", used, "us/command", **given)
-    yield summed_up("sync_bare_database_processor", least, "us/command", **given)
-    yield from _latencies(mode, rounds, given)
+    yield summed_up(f"{name}_processor", used, "us/command", **given)
+    yield summed_up(f"{name}_bare_database_processor", least, "us/command", **given)
+    yield from _latencies(plan, rounds, given)
 
 
 def _latencies(
-    mode: Mode, rounds: Sequence[Round], given: dict[str, float]
+    plan: Plan, rounds: Sequence[Round], given: dict[str, float]
 ) -> Iterator[Figure]:
+    name = f"sync_{plan.name}"
     measured = {
-        "sync": [seconds for one in rounds for seconds in one.sent.latencies],
-        "sync_bare_http": [seconds for one in rounds for seconds in one.echoed.latencies],
+        name: [seconds for one in rounds for seconds in one.sent.latencies],
+        f"{name}_bare_http": [seconds for one in rounds for seconds in one.echoed.latencies],
     }
-    if mode.in_flight == 1:
+    if plan.mode.in_flight == 1:
         # Only then is a transaction what one request waits for.
-        measured["sync_bare_database"] = [
+        measured[f"{name}_bare_database"] = [
             seconds for one in rounds for seconds in one.written.latencies
         ]
-    for name, samples in measured.items():
+    for subject, samples in measured.items():
         milliseconds = [seconds * 1e3 for seconds in samples]
         yield summed_up(
-            f"{name}_latency",
+            f"{subject}_latency",
             milliseconds,
             "ms",
             **given,
-            p99=percentile(milliseconds, 99),
+            p99=rounded(percentile(milliseconds, 99)),
         )
 
 

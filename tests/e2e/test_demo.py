@@ -2,30 +2,26 @@
 
 import json
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlcipher3 import dbapi2
 
-from support.demo import INPUTS, run_demo
+from support.demo import INPUTS, check, run_demo
 from workmate_client.bootstrap import safes_of, this_machine
 from workmate_client.config import ProfilePaths
-from workmate_client.demo.checker import check_folder
 from workmate_client.demo.places import Places
 
 
 @pytest.fixture(scope="module", params=INPUTS, ids=lambda chosen: chosen.name)
 def kept(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Path, dict[str, Any]]]:
+) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("demo") / "kept"
     finished = run_demo(folder, request.param)
     assert finished.returncode == 0, finished.stderr
-    yield folder, json.loads(finished.stdout.splitlines()[-1])
+    return folder, json.loads(finished.stdout.splitlines()[-1])
 
 
 def test_every_invariant_holds_and_every_fault_is_shown(
@@ -41,12 +37,8 @@ def test_every_invariant_holds_and_every_fault_is_shown(
 
 def test_the_checker_alone_comes_to_the_same_figures(kept: tuple[Path, dict[str, Any]]) -> None:
     folder, figures = kept
-    finished = subprocess.run(
-        [sys.executable, "-m", "workmate_client.demo", "--check", str(folder), "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    finished = check(folder)
+    assert finished.returncode == 0
     assert json.loads(finished.stdout) == figures
 
 
@@ -59,18 +51,14 @@ def test_a_command_taken_out_of_a_journal_is_lost_and_an_event_written_twice_is_
     _forget_one_command(copy)
     lines = (copy / "log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (copy / "log.jsonl").write_text("".join([*lines[:40], lines[39], *lines[40:]]))
-    figures = check_folder(Places(copy))
+    finished = check(copy)
+    figures = json.loads(finished.stdout)
     assert (figures["lost"], figures["duplicated"]) == (1, 1)
-    assert figures["faults"]
+    assert finished.returncode == 1
 
 
 def test_a_folder_that_is_no_demo_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    finished = subprocess.run(
-        [sys.executable, "-m", "workmate_client.demo", "--check", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    finished = check(tmp_path)
     assert finished.returncode == 2
     assert "no kept demo" in finished.stderr
     assert "Traceback" not in finished.stderr
@@ -78,7 +66,7 @@ def test_a_folder_that_is_no_demo_is_refused_in_one_sentence(tmp_path: Path) -> 
 
 def _forget_one_command(folder: Path) -> None:
     about = Places(folder).read_about()
-    laptop = ProfilePaths(folder / sorted(about["workers"])[0])
+    laptop = ProfilePaths(folder / min(about["workers"]))
     keys = safes_of(this_machine(), laptop, lambda: about["passphrase"]).find().load()
     connection = dbapi2.connect(str(laptop.journal))
     connection.execute(f"PRAGMA key = \"x'{keys.journal_key.hex()}'\"")

@@ -28,9 +28,17 @@ INPUTS = _inputs()
 
 def run_demo(folder: Path, chosen: Input) -> subprocess.CompletedProcess[str]:
     """Run the demo to its end and keep its folder."""
-    command = [sys.executable, "-m", "workmate_client.demo", "--headless", "--json"]
+    return _demo("--headless", "--keep", str(folder), *chosen.arguments)
+
+
+def check(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Let the checker judge a folder again."""
+    return _demo("--check", str(folder))
+
+
+def _demo(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*command, "--keep", str(folder), *chosen.arguments],
+        [sys.executable, "-m", "workmate_client.cli", "demo", "--json", *arguments],
         capture_output=True,
         text=True,
         check=False,

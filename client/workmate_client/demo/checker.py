@@ -6,13 +6,11 @@ not show; doubled is whatever the log shows more than once.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from workmate_client.bootstrap import open_device, safes_of, this_machine
-from workmate_client.config import ProfilePaths
+from workmate_client.demo.kit import Kit
 from workmate_client.demo.places import Places, read_lines
 from workmate_client.journal.rows import QueuedCommand
 from workmate_client.service.device import Device
@@ -46,11 +44,7 @@ class _Log:
 class _Journal:
     """One device's journal, as it lies in its folder."""
 
-    def __init__(self, folder: Path, passphrase: str) -> None:
-        machine = this_machine()
-        paths = ProfilePaths(folder)
-        keys = safes_of(machine, paths, lambda: passphrase).find().load()
-        device: Device = open_device(machine, paths, keys)
+    def __init__(self, device: Device) -> None:
         try:
             self.worker_id = device.profile().worker_id
             self.commands: Sequence[QueuedCommand] = device.journal.commands()
@@ -61,12 +55,13 @@ class _Journal:
             device.close()
 
 
-def check_folder(places: Places) -> dict[str, Any]:
+def check_folder(places: Places, kit: Kit) -> dict[str, Any]:
     """Return the figures of a kept demo folder, and under `faults` every invariant that broke."""
     about = places.read_about()
     log = _Log(places)
     journals = [
-        _Journal(places.folder / name, about["passphrase"]) for name in sorted(about["workers"])
+        _Journal(kit.open_laptop(places.folder / name, about["passphrase"]))
+        for name in sorted(about["workers"])
     ]
     imported = msgspec.json.decode(places.imported.read_bytes())
     report = msgspec.json.decode(places.verified.read_bytes())

@@ -7,15 +7,12 @@ there when the next one opens the same folder, so `finish_job` begins wherever t
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from workmate_client.bootstrap import sync_parts, this_machine, transport_to
-from workmate_client.commands.program import Program
-from workmate_client.config import ProfilePaths, profile_folder
+from workmate_client.demo.kit import Kit, OpenProgram
 from workmate_client.errors import DeviceError
 from workmate_client.service import (
     acts,
@@ -34,6 +31,9 @@ from workmate_client.sync.runner import SyncRunner
 from workmate_shared.tasks.policy import ConfirmItem, NumberItem
 from workmate_shared.tasks.values import Fix
 
+FLAG = "--hands"
+"""The argument that makes the program one worker's laptop."""
+
 MANY_METRES = 15
 """The accuracy of the demo's satellite fixes."""
 
@@ -41,21 +41,20 @@ MANY_METRES = 15
 class Hands:
     """What the worker can be asked to do; each method is one request."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, kit: Kit, program: OpenProgram) -> None:
+        self._kit = kit
         self._program = program
-        self._name = "worker"
 
     @property
     def _device(self) -> Device:
         return self._program.device()
 
-    def enrol(self, server: str, code: str, name: str) -> dict[str, Any]:
+    def enrol(self, server: str, code: str) -> dict[str, Any]:
         """Bind the laptop to the worker."""
         device, _ = self._program.new_device("vault")
-        self._name = name
 
         async def go() -> Any:
-            async with transport_to(server, self._program.settings) as transport:
+            async with self._kit.transport_to(server, self._program.settings) as transport:
                 return await enrol(device, transport, server, code)
 
         enrolled = asyncio.run(go())
@@ -67,8 +66,8 @@ class Hands:
         server = device.profile().server_url
 
         async def go() -> Any:
-            async with transport_to(server, device.settings) as transport:
-                return await SyncRunner(sync_parts(device, transport)).sync_once()
+            async with self._kit.transport_to(server, device.settings) as transport:
+                return await SyncRunner(self._kit.sync_parts(device, transport)).sync_once()
 
         report = asyncio.run(go())
         return {
@@ -207,18 +206,13 @@ def serve(hands: Hands, line: str) -> dict[str, Any]:
     return answer
 
 
-def main() -> None:
+def serve_all(kit: Kit, environment: Mapping[str, str]) -> None:
     """Serve requests until standard input ends."""
-    paths = ProfilePaths(profile_folder(os.environ))
-    program = Program(this_machine(), paths, os.environ)
-    hands = Hands(program)
+    program = kit.open_program(environment)
+    hands = Hands(kit, program)
     try:
         for line in sys.stdin:
             sys.stdout.write(json.dumps(serve(hands, line)) + "\n")
             sys.stdout.flush()
     finally:
         program.close()
-
-
-if __name__ == "__main__":
-    main()

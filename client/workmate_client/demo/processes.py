@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from workmate_client.demo.hands import FLAG
 from workmate_client.demo.places import Places
 
 START_SECONDS = 60.0
@@ -111,7 +112,9 @@ class Laptop:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "workmate_client.demo.hands",
+                "workmate_client.cli",
+                "demo",
+                FLAG,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,

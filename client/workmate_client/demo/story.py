@@ -130,7 +130,7 @@ class Story:
         folder = self._places.worker(name.split(maxsplit=1)[0].lower())
         laptop = Laptop(name, folder, passphrase)
         await laptop.start()
-        await laptop.ask("enrol", server=server_url, code=code, name=name)
+        await laptop.ask("enrol", server=server_url, code=code)
         self.laptops[name], self.ids[name] = laptop, worker_id
         self._tell.say(name, "laptop enrolled with a one-time code; the server's key is pinned")
 

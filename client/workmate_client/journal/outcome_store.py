@@ -45,11 +45,11 @@ class OutcomeStore(JournalPart):
                 new = sum(self._record(connection, lineage, outcome) for outcome in outcomes)
                 self._reach("outcome.written")
             self._reach("outcome.committed")
-            counts = self.conservation()
-            if new and not counts.pending:
+            if new:
                 # The outcome is recorded; a log that is too long is no reason to say otherwise.
                 with contextlib.suppress(StorageError), self._database.read() as connection:
-                    trim_log(connection, self._unsent)
+                    if not _any_pending(connection, lineage):
+                        trim_log(connection, self._unsent)
             return new
 
     def _record(self, connection: sa.Connection, lineage: str, outcome: Outcome) -> bool:
@@ -101,6 +101,12 @@ class OutcomeStore(JournalPart):
             rejected=ended.get("rejected", 0),
             lost=tuple(seq for seq in range(1, last + 1) if seq not in seqs),
         )
+
+
+def _any_pending(connection: sa.Connection, lineage: str) -> bool:
+    waiting = select_commands(lineage).where(IS_PENDING)
+    names = waiting.with_only_columns(QUEUED_COMMAND.c.command_id).limit(1)
+    return connection.execute(names).first() is not None
 
 
 def _count(connection: sa.Connection, statement: sa.Select[Any]) -> int:

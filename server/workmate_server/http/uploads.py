@@ -38,6 +38,9 @@ def _speaks_tus(handler: Handler) -> Handler:
             response = await handler(request)
         except UploadError as error:
             raise _tell(_problem(error)) from error
+        except ConnectionError as error:
+            # Nobody is there to read it; it ends the request without a fault in the log.
+            raise _tell(ProblemError("invalid_request", "The body was cut off.")) from error
         except _EXPECTED as error:
             raise _tell(problem_for(error)) from error
         response.headers[tus.RESUMABLE] = tus.VERSION

@@ -57,7 +57,8 @@ class Converter:
         self._mapping = mapping
         self._cell_chars_max = cell_chars_max
         self._source = source
-        self._policy = policy or mapping.proof_policy
+        usual = policy or mapping.proof_policy
+        self._policy = None if usual is None else msgspec.json.decode(msgspec.json.encode(usual))
         self._times = TimeReader(mapping.times)
         self._columns = mapping.columns()
         self._absent = {word.strip().casefold() for word in ("", *mapping.absent)}
@@ -104,9 +105,9 @@ class Converter:
                 detail = f"{column}: {len(cell)} characters, at most {self._cell_chars_max}"
                 raise RowError("cell_too_large", detail)
             text = cell.replace("\r\n", "\n").replace("\r", "\n")
-            text = _BLANKS.sub(" ", text).strip()
             if _CONTROL.search(text):
                 raise RowError("control_character", f"{column} holds a control character")
+            text = _BLANKS.sub(" ", text).strip()
             if text.casefold() not in self._absent:
                 found[column] = text
         return found
@@ -164,7 +165,7 @@ class Converter:
 
     def _proof_policy(self, cells: Cells[str, str]) -> Any:
         own = _structured(cells, self._mapping.proof_policy_column, ProofPolicy)
-        return own or (None if self._policy is None else msgspec.to_builtins(self._policy))
+        return self._policy if own is None else own
 
     def _personal(self, cells: Cells[str, str]) -> dict[str, str]:
         phrases = self._mapping.phrases()

@@ -80,7 +80,7 @@ def fitting_mapping(path: Path, mappings: Sequence[Mapping], settings: Settings)
         first = items[0] if items and isinstance(items[0], dict) else {}
         named = {name for name, value in first.items() if value is not None}
     else:
-        named = set(_named(csv.reader(StringIO(text, newline=""), strict=True)))
+        named = set(_named(_csv_reader(text)))
     fitting = (one for one in mappings if one.required_columns() <= named)
     return next(fitting, mappings[-1])
 
@@ -106,10 +106,14 @@ def _read_text(path: Path, max_bytes: int) -> str:
     return text
 
 
-def _csv_records(text: str, mapping: Mapping) -> Iterator[Record]:
+def _csv_reader(text: str) -> Any:
     # Cells are measured one by one later; the module's own limit would end the whole file.
     csv.field_size_limit(len(text) + 1)
-    reader = csv.reader(StringIO(text, newline=""), strict=True)
+    return csv.reader(StringIO(text, newline=""), strict=True)
+
+
+def _csv_records(text: str, mapping: Mapping) -> Iterator[Record]:
+    reader = _csv_reader(text)
     header = _read_header(reader, mapping)
     row = FIRST_CSV_ROW - 1
     while True:

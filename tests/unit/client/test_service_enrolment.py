@@ -1,6 +1,6 @@
 """A device is enrolled by a receipt that it verified under the key that the code named, or not at all."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -53,7 +53,7 @@ class Unlucky:
         self.losses = losses
         self.offers = 0
         self.sent: list[SignedCommand] = []
-        self.change = lambda outcome: outcome
+        self.change: Callable[[Outcome], Outcome] = lambda outcome: outcome
 
     async def offer(self, code: str) -> EnrolmentOffer:
         self.offers += 1
@@ -173,13 +173,13 @@ async def test_the_wrong_server_is_found_out_before_it_is_told_anything(
     ids=["no receipt", "another outcome", "a receipt that does not verify"],
 )
 async def test_an_answer_without_proof_enrols_nobody(
-    office: Office, worker: Person, tmp_path: Path, change: object
+    office: Office, worker: Person, tmp_path: Path, change: Callable[[Outcome], Outcome]
 ) -> None:
     device = new_device(tmp_path / "profile")
     code = await code_for(office, worker)
     async with transport_to(address(office), device.settings) as transport:
         unlucky = Unlucky(transport)
-        unlucky.change = change  # type: ignore[assignment]
+        unlucky.change = change
         with pytest.raises(ServiceError) as raised:
             await enrolment.enrol(device, unlucky, address(office), code)
         assert raised.value.code == "receipt_unproven"

@@ -23,9 +23,6 @@ POINTS = [
     "init.keys.after",
     "init.record.after",
     "init.schema.after",
-    "engine.commit.begun",
-    "engine.commit.before",
-    "engine.commit.after",
     "init.tenant.after",
     "init.told.after",
 ]
@@ -42,7 +39,9 @@ def test_init_killed_at_any_point_is_finished_by_running_it_again(
     killed: tuple[Path, list[dict[str, Any]]],
 ) -> None:
     folder, cases = killed
-    assert [case["point"] for case in cases] == POINTS
+    points = [case["point"] for case in cases]
+    assert [point for point in points if point.startswith("init.")] == POINTS
+    assert any(point.startswith("engine.commit.") for point in points)
     for number, case in enumerate(cases):
         locations = locations_in(folder / str(number))
         with open_parts(locations) as parts:

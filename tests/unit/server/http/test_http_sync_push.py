@@ -189,9 +189,7 @@ async def test_a_bad_command_in_the_middle_costs_no_other_its_outcome(
     assert sorted(decided) == sorted([first["command_id"], third["command_id"]])
 
 
-async def test_what_cannot_be_taken_apart_is_refused_whole(
-    office: Office, handheld: Handheld
-) -> None:
+async def test_what_cannot_be_taken_apart_is_refused_whole(handheld: Handheld) -> None:
     for body in (b"", b"[]", b'{"commands":{}}', b'{"commands":[{"envelope":NaN}]}', b"\xff{}"):
         answer = await handheld.post(None, data=body, headers={"Content-Type": "application/json"})
         if body:

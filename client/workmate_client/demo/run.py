@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workmate_client.demo.checker import check_folder
+from workmate_client.demo.kit import Kit
 from workmate_client.demo.link import FlakyLink
 from workmate_client.demo.places import Places
 from workmate_client.demo.processes import (
@@ -31,11 +32,11 @@ from workmate_client.system import SystemClock
 PHOTO_ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".heic", ".webp"})
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str], kit: Kit) -> int:
     """Run the demo and return its exit status."""
     options = _parser().parse_args(arguments)
     if options.check is not None:
-        return _check_again(Places(options.check), as_json=options.json)
+        return _check_again(Places(options.check), kit, as_json=options.json)
     with ExitStack() as stack:
         if options.keep is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="workmate-")))
@@ -51,17 +52,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except ProcessFailedError as error:
             print(f"the demo failed: {error}", file=sys.stderr)
             return 1
-        status = _report(check_folder(places), as_json=options.json)
+        status = _report(check_folder(places, kit), as_json=options.json)
         if not options.json:
             _suggest(places, kept=options.keep)
         return status
 
 
-def _check_again(places: Places, *, as_json: bool) -> int:
+def _check_again(places: Places, kit: Kit, *, as_json: bool) -> int:
     if not places.verified.is_file():
         print(f"{places.folder} is no kept demo that came to its end", file=sys.stderr)
         return 2
-    return _report(check_folder(places), as_json=as_json)
+    return _report(check_folder(places, kit), as_json=as_json)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -184,7 +185,3 @@ def _suggest(places: Places, *, kept: Path | None) -> None:
     print(f"  {ours} jobs")
     print(f"  {ours} receipts verify")
     print(f"  workmate-server verify --database {places.database} --blobs {places.blobs}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
