@@ -5,7 +5,6 @@ Status 0: done. 1: refused, with a code and a sentence on standard error, as JSO
 """
 
 import argparse
-import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -43,7 +42,9 @@ def main(
             # A terminal that cannot show a letter shows its number, and nobody loses the rest.
             reconfigure(errors="backslashreplace")
     if given[:1] == ["demo"]:
-        return int(importlib.import_module("workmate_client.demo.__main__").main(given[1:]))
+        from workmate_client.commands.demo import demo
+
+        return demo(given[1:])
     parsed = _parser().parse_args(given or ["status"])
     try:
         answer = _answer(parsed, os.environ if environment is None else environment, machine)

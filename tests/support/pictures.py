@@ -7,11 +7,6 @@ from typing import Any
 
 from PIL import ExifTags, Image, TiffImagePlugin
 
-REAL_PHOTOS = sorted(
-    (Path(__file__).parents[3] / "shared" / "data" / "photos").glob("*.jpg"), key=str
-)
-"""Photos of real cameras, where they lie beside the project; none elsewhere."""
-
 
 def rational(value: str) -> TiffImagePlugin.IFDRational:
     fraction = Fraction(value)
@@ -61,3 +56,12 @@ def picture(
     options = {"exif": exif.tobytes()} if taken or offset or gps else {}
     Image.new("RGB", (8, 8), (color, 0, 0)).save(written, kind, **options)
     return written.getvalue()
+
+
+_REAL = Path(__file__).parents[3] / "shared" / "data" / "photos"
+
+PHOTOS: list[tuple[str, bytes]] = [
+    ("made here.jpg", picture(taken="2026:03:01 09:45:00", offset="+01:00")),
+    *((path.name, path.read_bytes()) for path in sorted(_REAL.glob("*.jpg"))),
+]
+"""A photo made here, and those of real cameras where they lie beside the project."""

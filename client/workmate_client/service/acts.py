@@ -5,6 +5,7 @@ effect is already there is not done twice. Decision and saving are one step amon
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Literal
 
 import msgspec
@@ -20,6 +21,7 @@ from workmate_shared.kernel.explain import explain
 from workmate_shared.tasks import commands as c
 from workmate_shared.tasks.policy import Retention
 from workmate_shared.tasks.table import TASK_TABLE
+from workmate_shared.tasks.task import Task, evolve
 from workmate_shared.tasks.values import Fix, ReasonPersonal
 from workmate_shared.wire.intake import MessageError
 
@@ -78,6 +80,8 @@ def perform(device: Device, task_id: str, make: MakeAct, *, finishes: str | None
     Raises ActRefusedError, NotEnrolledError, StoreError, StorageError.
     """
 
+    reached: list[Task] = []
+
     def build(device_seq: int) -> SignedParts:
         found = situation(device, task_id)
         act = _placed(make(found), found)
@@ -87,6 +91,7 @@ def perform(device: Device, task_id: str, make: MakeAct, *, finishes: str | None
             raise _AlreadySoError(found)
         if not isinstance(decision, Committed):
             raise ActRefusedError(decision)
+        reached.append(reduce(evolve, decision.events, found.task))
         return written.parts
 
     try:
@@ -96,8 +101,7 @@ def perform(device: Device, task_id: str, make: MakeAct, *, finishes: str | None
         return _already(error.situation)
     except MessageError as error:
         raise refuse_message(error) from error
-    state = situation(device, task_id).state
-    return Done(task_id=task_id, state=state.state if state else "", command=command)
+    return Done(task_id=task_id, state=reached[0].state, command=command)
 
 
 def refuse_message(error: MessageError) -> ServiceError:
@@ -114,8 +118,7 @@ def _placed(act: Act, found: Situation) -> Act:
 
 def _already(found: Situation) -> Done:
     earlier = found.acts[-1].command if found.acts else None
-    state = found.state.state if found.state else ""
-    return Done(task_id=found.task_id, state=state, command=earlier, already=True)
+    return Done(task_id=found.task_id, state=found.task.state, command=earlier, already=True)
 
 
 def accept(device: Device, task_id: str) -> Done:

@@ -46,6 +46,9 @@ FAULTS: dict[str, Fault] = {
     "store_too_new": Fault("A newer program wrote this", _KEPT, "Update this program."),
     "store_key_wrong": Fault("Sealed under another key", _KEPT, "Use the keys it was made with."),
     "sqlite_too_old": Fault("This SQLite can lose data", _KEPT, "Install the program anew."),
+    "unsent_record_too_large": Fault(
+        "This act is too large to be saved", _NOTHING, "Put fewer things into one proof."
+    ),
     "issue_uncertain": Fault(
         "The disk failed while saving",
         "What was saved before is safe; whether this act is, is not known.",
@@ -74,6 +77,7 @@ FAULTS: dict[str, Fault] = {
         "Check the address, or ask for a new code.",
     ),
     "receipt_unproven": Fault("The answer proves nothing", _KEPT, "Try again with the same code."),
+    "transport_failed": Fault("The server did not answer", _KEPT, "It is sent again by itself."),
     "server_insecure": Fault("The address is not secure", _NOTHING, "Use an https address."),
     "server_unreachable": Fault("The server cannot be reached", _KEPT, "It is sent later."),
     "stalled": Fault("The connection stood still", _KEPT, "It is sent again by itself."),
@@ -87,6 +91,10 @@ FAULTS: dict[str, Fault] = {
     "nothing_gathered": Fault("Nothing has been gathered", _NOTHING, "Gather something first."),
     "arrival_needs_fix": Fault("Where are you?", _NOTHING, "Give a position or --no-fix."),
     "position_invalid": Fault("Not a position", _NOTHING, "Give degrees, for instance 28.61."),
+    "command_unknown": Fault("No such act", _NOTHING, "Look it up with: workmate conflicts"),
+    "not_lost": Fault("There is nothing to decide", _NOTHING, "Leave it as it is."),
+    "evidence_unknown": Fault("No such file", _NOTHING, "Look it up with: workmate status"),
+    "page_does_not_join": Fault("A part of the news is missing", _KEPT, "It is fetched anew."),
     "draft_unreadable": Fault(
         "The proof in the making cannot be read", _KEPT, "Update this program."
     ),

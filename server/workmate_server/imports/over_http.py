@@ -1,15 +1,16 @@
 """Hand jobs in to a server over its API, with an access token of an integration.
 
 Each job is one `POST /v1/tasks` without a key of its own, so that source and external id are the
-key: a repeat after a lost answer has no second effect. What a busy server refuses is tried again; the
-first answer that every further job would get too ends the import. The token goes over TLS, or stays
-on this machine.
+key: a repeat after a lost answer has no second effect. What a busy server refuses is tried again, and
+so is an answer that no Workmate server gave; the first refusal that every further job would get too
+ends the import. The token goes over TLS or stays on this machine, and follows no redirect.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -22,8 +23,12 @@ from workmate_server.imports.handing_in import CONFLICT, NOT_SENT, Answer
 from workmate_server.ports import Clock
 from workmate_shared.wire.codec import encode
 
+T = TypeVar("T", bound=Struct)
+
 _BUSY = frozenset({408, 425, 429, 502, 503, 504})
 _NOT_LET_IN = frozenset({401, 403, 404})
+_DONE = frozenset({"committed", "unchanged"})
+_TOO_LARGE = 413
 _CREATED = 201
 _OK = 200
 _JSON = {"Content-Type": "application/json"}
@@ -38,6 +43,10 @@ class ServerUrlError(Exception):
 class _Problem(Struct, frozen=True):
     code: str = ""
     detail: str = ""
+
+
+class _Accepted(Struct, frozen=True):
+    outcome: str = ""
 
 
 class HttpOffice:
@@ -78,23 +87,30 @@ class HttpOffice:
 
     async def _post(self, body: bytes) -> tuple[Answer, float | None]:
         """Post one job; return what became of it, and how long the server asks to wait."""
-        async with self._session.post("v1/tasks", data=body, headers=_JSON) as response:
+        async with self._session.post(
+            "v1/tasks", data=body, headers=_JSON, allow_redirects=False
+        ) as response:
             content = await response.content.read(_ANSWER_BYTES_MAX)
-            if response.status in (_OK, _CREATED):
-                replayed = response.headers.get("Idempotency-Replayed") == "true"
-                new = response.status == _CREATED and not replayed
-                return Answer("created" if new else "unchanged"), None
-            problem = _read_problem(content)
-            detail = problem.detail or f"the server answered {response.status}"
-            if response.status in _BUSY:
-                asked = response.headers.get("Retry-After", "")
-                wait_seconds = float(asked) if asked.isascii() and asked.isdigit() else None
-                return Answer("not_sent", NOT_SENT, detail), wait_seconds
-            if response.status in _NOT_LET_IN or not problem.code:
-                code = problem.code or f"status_{response.status}"
-                return Answer("not_sent", code, detail), None
-            code = CONFLICT if problem.code == "idempotency_key_reused" else problem.code
-            return Answer("refused", code, detail), None
+            replayed = response.headers.get("Idempotency-Replayed") == "true"
+            asked = response.headers.get("Retry-After", "")
+        wait_seconds = float(asked) if asked.isascii() and asked.isdigit() else None
+        return _judge(response.status, content, replayed=replayed), wait_seconds
+
+
+def _judge(status: int, content: bytes, *, replayed: bool) -> Answer:
+    """Return what an answer means; one that no Workmate server gave means nothing."""
+    if status in (_OK, _CREATED) and _read(content, _Accepted).outcome in _DONE:
+        return Answer("created" if status == _CREATED and not replayed else "unchanged")
+    problem = _read(content, _Problem)
+    detail = problem.detail or f"the answer {status} is not one of a Workmate server"
+    if status == _TOO_LARGE:
+        return Answer("refused", "too_large", detail)
+    if status in _BUSY or not problem.code:
+        return Answer("not_sent", NOT_SENT, detail)
+    if status in _NOT_LET_IN:
+        return Answer("not_sent", problem.code, detail)
+    code = CONFLICT if problem.code == "idempotency_key_reused" else problem.code
+    return Answer("refused", code, detail)
 
 
 @asynccontextmanager
@@ -129,11 +145,12 @@ def _is_this_machine(host: str) -> bool:
         return host == "localhost"
 
 
-def _read_problem(content: bytes) -> _Problem:
+def _read(content: bytes, kind: type[T]) -> T:
+    """Return the answer as a struct, which is empty if it is none."""
     try:
-        return msgspec.json.decode(content, type=_Problem)
-    except msgspec.DecodeError:
-        return _Problem()
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return kind()
 
 
 def _wait(attempt: int, asked_seconds: float | None) -> float:

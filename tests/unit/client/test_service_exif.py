@@ -1,11 +1,10 @@
 """What a camera wrote is read where it is there, and absent where it is not; nothing is guessed."""
 
 from datetime import timedelta, timezone
-from pathlib import Path
 
 import pytest
 
-from support.pictures import REAL_PHOTOS, picture, place, satellite_time
+from support.pictures import PHOTOS, picture, place, satellite_time
 from workmate_client.journal.media import media_type
 from workmate_client.service.exif import HEAD_BYTES, CameraFacts, read_camera_facts
 from workmate_shared.kernel.instants import parse_instant
@@ -100,13 +99,13 @@ def test_a_picture_of_absurd_size_is_not_decoded_to_read_its_metadata() -> None:
     assert read(bytes(content)).captured_at == "2026-03-01T09:45:00+01:00"
 
 
-@pytest.mark.parametrize("path", REAL_PHOTOS, ids=lambda path: path.name)
-def test_real_cameras_metadata_is_read(path: Path) -> None:
-    facts = read(path.read_bytes())
+@pytest.mark.parametrize(("name", "content"), PHOTOS)
+def test_whatever_a_camera_wrote_is_read(name: str, content: bytes) -> None:
+    facts = read(content)
     assert facts.readable
     if facts.captured_at is not None:
         assert 2000 < parse_instant(facts.captured_at).year < 2030
-    if path.name.startswith("DSCN"):
+    if name.startswith("DSCN"):
         # The Nikon was in Arezzo.
         assert facts.fix is not None
         assert (facts.fix.lat_e7 // 10**7, facts.fix.lon_e7 // 10**7) == (43, 11)

@@ -1,17 +1,17 @@
 """Uploads of evidence by tus 1.0.0, over HTTP, with every way in which they go wrong."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from support.handheld import Handheld, rows_of, take_handheld
 from support.office import Job, Office, Person, assert_problem, open_office
 from support.tus import OFFSET_TYPE, VERSION, append, ask, begin, hash_of, metadata, upload
 from workmate_server.config import Settings
-from workmate_server.http.app import SERVER_OPTIONS, build_app
+from workmate_server.evidence.uploads import Uploader
 from workmate_server.http.uploads import uploads_of
 from workmate_shared.kernel.table import Role
 from workmate_shared.tasks.manifest import PhotoItem
@@ -181,28 +181,47 @@ async def test_bytes_for_another_place_are_refused(worker: Person, job: Job, off
     assert sent.headers["Upload-Offset"] == "3000"
 
 
-async def test_a_connection_that_is_cut_costs_only_what_had_not_arrived(
+async def test_a_connection_that_is_cut_keeps_the_pieces_that_were_made_durable(
+    tmp_path: Path,
+) -> None:
+    limits = Settings(upload_read_bytes=500, upload_piece_bytes=1000)
+    async with open_office(tmp_path, limits) as office:
+        worker = await office.somebody(Role.WORKER)
+        job = await office.job("accepted", worker=worker)
+        location = (await begin(worker, job.task_id, JPEG)).headers["Location"]
+        server = office.client.server
+        _, writer = await asyncio.open_connection(server.host, server.port)
+        head = (
+            f"PATCH {location} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {worker.token}\r\n"
+            f"Tus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\nContent-Type: {OFFSET_TYPE}\r\n"
+            f"Content-Length: {len(JPEG)}\r\n\r\n"
+        )
+        writer.write(head.encode() + JPEG[:3000])
+        held = 0
+        async with asyncio.timeout(30):
+            while held < 3000:
+                held = int((await ask(worker, location)).headers["Upload-Offset"])
+        writer.close()
+        await writer.wait_closed()
+        assert (await append(worker, location, 3000, JPEG[3000:])).status == 204
+        assert (await worker.get(f"/v1/blobs/{hash_of(JPEG)}")).body == JPEG
+
+
+async def test_what_had_come_of_a_piece_when_the_connection_was_cut_is_kept_too(
     office: Office, worker: Person, job: Job
 ) -> None:
     location = (await begin(worker, job.task_id, JPEG)).headers["Location"]
-    runner = web.AppRunner(build_app(office.services), **SERVER_OPTIONS)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    _, writer = await asyncio.open_connection(*runner.addresses[0])
-    head = (
-        f"PATCH {location} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {worker.token}\r\n"
-        f"Tus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\nContent-Type: {OFFSET_TYPE}\r\n"
-        f"Content-Length: {len(JPEG)}\r\n\r\n"
-    )
-    writer.write(head.encode() + JPEG[:3000])
-    await writer.drain()
-    writer.close()
-    await writer.wait_closed()
-    # The runner waits for requests that are under way.
-    await runner.cleanup()
+    uploads = uploads_of(office.services)
+    whose = Uploader(office.tenant.tenant_id, worker.principal_id, may_act=True)
+    found, offset = await uploads.find(whose, location.rpartition("/")[2])
+
+    async def cut_off() -> AsyncIterator[bytes]:
+        yield JPEG[:3000]
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectionResetError):
+        await uploads.append(found, offset, cut_off())
     assert (await ask(worker, location)).headers["Upload-Offset"] == "3000"
-    assert (await append(worker, location, 3000, JPEG[3000:])).status == 204
-    assert (await worker.get(f"/v1/blobs/{hash_of(JPEG)}")).body == JPEG
 
 
 async def test_a_large_file_is_made_durable_piece_by_piece(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from workmate_server.store.reads_tasks import read_task
 from workmate_shared.kernel.ids import task_id_for
 
 REAL_FILE = Path(__file__).parents[5] / "shared" / "data" / "nyc311-100.csv"
-HERE_TOO = [REAL_FILE] if REAL_FILE.exists() else []
+FILES = ["made", *(["real"] if REAL_FILE.exists() else [])]
 HEADER = ",".join(PORTAL_ROW)
 
 
@@ -95,19 +95,21 @@ def test_good_rows_among_bad_ones_become_tasks(locations: Locations, tmp_path: P
     ]
 
 
-@pytest.mark.parametrize("file", HERE_TOO)
-def test_every_row_of_the_portals_export_is_a_task_and_stays_one(
-    locations: Locations, file: Path
+@pytest.mark.parametrize("which", FILES)
+def test_every_honest_row_of_the_portals_export_is_a_task_and_stays_one(
+    locations: Locations, tmp_path: Path, which: str
 ) -> None:
-    report = run_import(locations, file, "portal")
-    assert (report.rows, report.created, report.refused) == (100, 100, ())
-    again = run_import(locations, file, "portal")
-    assert (again.created, again.unchanged) == (0, 100)
+    made = write_portal(tmp_path, *({"Unique Key": str(number)} for number in range(600)))
+    file = made if which == "made" else REAL_FILE
     records = read_records(file, load_mapping("nyc311"), Settings())
+    report = run_import(locations, file, f"portal-{which}")
+    assert (report.created, report.refused) == (len(records), ())
+    again = run_import(locations, file, f"portal-{which}")
+    assert (again.created, again.unchanged) == (0, len(records))
     with open_parts(locations) as parts, parts.database.read() as connection:
         tenant_id = parts.tenant().tenant_id
         for record in records:
-            task_id = task_id_for(tenant_id, "portal", record.cells["Unique Key"])
+            task_id = task_id_for(tenant_id, f"portal-{which}", record.cells["Unique Key"])
             task = read_task(connection, tenant_id, task_id)
             assert task is not None
             assert task.due_at is not None
