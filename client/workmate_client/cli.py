@@ -41,11 +41,12 @@ def main(
         if reconfigure is not None:
             # A terminal that cannot show a letter shows its number, and nobody loses the rest.
             reconfigure(errors="backslashreplace")
-    if given[:1] == ["demo"]:
+    if [word for word in given if word != "--json"][:1] == ["demo"]:
         from workmate_client.commands.demo import demo
 
-        return demo(given[1:])
-    parsed = _parser().parse_args(given or ["status"])
+        given.remove("demo")
+        return demo(given)
+    parsed = _parser().parse_args(given)
     try:
         answer = _answer(parsed, os.environ if environment is None else environment, machine)
     except DeviceError as error:
@@ -74,7 +75,7 @@ def _answer(
 
 def _parser() -> argparse.ArgumentParser:
     from workmate_client.commands.contact import add_contact
-    from workmate_client.commands.outbox import add_outbox
+    from workmate_client.commands.outbox import add_outbox, show_status
     from workmate_client.commands.proofs import add_proofs
     from workmate_client.commands.work import add_work
 
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="workmate", description="Do field work and prove it, with or without a network."
     )
     parser.add_argument("--json", action="store_true", default=False, help="answer in JSON")
+    parser.set_defaults(run=show_status)
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
     subcommands = parser.add_subparsers(dest="subcommand", metavar="COMMAND")

@@ -3,11 +3,15 @@
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event
+from queue import Queue
+from threading import Event, Thread
+from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy import text
@@ -224,6 +228,50 @@ def test_what_was_acknowledged_under_load_is_there_after_sigterm(office: Office)
         for name in acknowledged:
             listed = Desk(server.url, desk.token).call("GET", f"/v1/tasks?external_id={name}")
             assert len(listed["items"]) == 1
+
+
+def test_whoever_waits_for_changes_holds_up_no_server_that_is_told_to_stop(office: Office) -> None:
+    with serving(office) as server:
+        address = urlsplit(server.url)
+        with socket.create_connection((address.hostname, address.port), 60) as waiting:
+            waiting.sendall(
+                b"GET /v1/sync/wait?timeout=50 HTTP/1.1\r\nHost: office\r\n"
+                b"Authorization: Bearer " + office.admin_token.encode() + b"\r\n\r\n"
+            )
+            # Connections are taken in order: when this one is answered, the other has been taken.
+            server.desk(office.admin_token).call("GET", "/health/live")
+            assert server.stop() == 0
+            answer = b"".join(iter(lambda: waiting.recv(65_536), b""))
+    assert b" 503 " in answer.splitlines()[0]
+    assert b"shutting_down" in answer
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Takes webhooks and puts the kinds of their events in a queue."""
+
+    events: Queue[str] = Queue()
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.events.put(json.loads(body)["type"])
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_one_serving_process_delivers_webhooks_too(office: Office) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as receiver:
+        Thread(target=receiver.serve_forever, daemon=True).start()
+        with serving(office, "--allow-private-webhooks") as server:
+            admin = server.desk(office.admin_token)
+            url = f"http://127.0.0.1:{receiver.server_port}/"
+            admin.call("POST", "/v1/subscriptions", {"url": url})
+            hire(admin, "svc", ["integration"])
+            assert Receiver.events.get(timeout=60) == "principal.created"
+            assert Receiver.events.get(timeout=60) == "credential.added"
+        receiver.shutdown()
 
 
 def test_two_processes_on_one_database_are_one_server(office: Office) -> None:

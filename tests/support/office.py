@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from aiohttp import web_app
 from aiohttp.test_utils import TestClient, TestServer
 from msgspec import Struct
 
@@ -418,6 +419,8 @@ async def close_office(office: Office) -> None:
     assert isinstance(run_blocking, WorkerThreads)
     run_blocking.close()
     office.services.database.close()
+    # aiohttp remembers the last thousand handlers with their applications, and so their databases.
+    web_app._cached_build_middleware.cache_clear()
 
 
 @asynccontextmanager

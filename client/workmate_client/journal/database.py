@@ -2,7 +2,7 @@
 
 Every change is one `BEGIN IMMEDIATE` transaction under a lock beside the file, so that nobody writes
 into a file that another process has just put aside; who finds another file in its place opens that
-one. What SQLite reports is turned into the device's own errors here and nowhere else.
+one.
 """
 
 import contextlib
@@ -18,48 +18,18 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlcipher3 import dbapi2
 
-from workmate_client.errors import DeviceError
-from workmate_client.ports import Files, StorageError
-
-SQLITE_VERSION_MIN = (3, 51, 3)
-"""Older ones can corrupt a database when its write-ahead log is reset."""
+from workmate_client.journal.store_errors import (
+    StoreDamagedError,
+    StoreTooNewError,
+    check_sqlite,
+    translated,
+)
+from workmate_client.ports import Files
 
 SIDE_FILES = ("-wal", "-shm")
 """What SQLite keeps beside a database file."""
 
 Synchronous = Literal["FULL", "NORMAL"]
-
-_BUSY = {dbapi2.SQLITE_BUSY, dbapi2.SQLITE_LOCKED}
-_DAMAGED = {dbapi2.SQLITE_CORRUPT, dbapi2.SQLITE_NOTADB}
-
-
-class StoreError(DeviceError):
-    """A database that cannot be used now; each kind has a code of its own."""
-
-
-class StoreBusyError(StoreError):
-    """Another process wrote for longer than we wait; nothing was changed."""
-
-    code = "store_busy"
-
-
-class StoreDamagedError(StoreError):
-    """The file is not a whole database under this key."""
-
-    code = "store_damaged"
-
-
-class StoreTooNewError(StoreError):
-    """The file was written by a newer version of the program; it is left as it is."""
-
-    code = "store_too_new"
-
-
-class SqliteTooOldError(StoreError):
-    """The program was installed with an SQLite that can lose data."""
-
-    code = "sqlite_too_old"
-
 
 OpenMode = Literal["rw", "rwc"]
 """Whether opening may make a file. Only `Database.build` does: one that is gone must not come back
@@ -72,13 +42,6 @@ class Layout(Struct, frozen=True):
     metadata: sa.MetaData
     version: int
     synchronous: Synchronous
-
-
-def check_sqlite(version: tuple[int, ...] = dbapi2.sqlite_version_info) -> None:
-    """Raise SqliteTooOldError for a version below `SQLITE_VERSION_MIN`."""
-    if version < SQLITE_VERSION_MIN:
-        found, wanted = (".".join(map(str, v)) for v in (version, SQLITE_VERSION_MIN))
-        raise SqliteTooOldError(f"SQLite {found} is installed; {wanted} or newer is needed")
 
 
 def fill_nothing(connection: sa.Connection) -> None:
@@ -264,29 +227,8 @@ class Database:
     def _reported(self) -> Iterator[None]:
         try:
             yield
-        except DBAPIError as error:
-            raise self._translated(error) from error
-        except dbapi2.Error as error:
-            raise self._translated(error) from error
-
-    def _translated(self, error: Exception) -> Exception:
-        cause: Any = error.orig if isinstance(error, DBAPIError) else error
-        primary = getattr(cause, "sqlite_errorcode", 0) & 0xFF
-        text = f"{self.path.name}: {cause}"
-        if primary in _BUSY:
-            return StoreBusyError(text)
-        if primary in _DAMAGED:
-            return StoreDamagedError(text)
-        if primary == dbapi2.SQLITE_FULL:
-            return StorageError("disk_full", self.path, str(cause))
-        if primary == dbapi2.SQLITE_READONLY:
-            return StorageError("store_read_only", self.path, str(cause))
-        if primary == dbapi2.SQLITE_CANTOPEN:
-            missing = self._files.state(self.path) is None
-            return StorageError(
-                "file_missing" if missing else "store_denied", self.path, str(cause)
-            )
-        if primary == dbapi2.SQLITE_IOERR:
-            return StorageError("store_failed", self.path, str(cause))
-        # Anything else is a fault of the program, not of the machine.
-        return error
+        except (DBAPIError, dbapi2.Error) as error:
+            known = translated(error, self.path, self._files)
+            if known is error:
+                raise
+            raise known from error

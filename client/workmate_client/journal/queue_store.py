@@ -10,7 +10,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from workmate_client.journal.database import StoreError
 from workmate_client.journal.draft_rows import delete_draft
 from workmate_client.journal.log_match import drop_from_log
 from workmate_client.journal.parts import CommandUnknownError, JournalError, JournalPart
@@ -22,6 +21,7 @@ from workmate_client.journal.queue_rows import (
     select_commands,
 )
 from workmate_client.journal.rows import QueuedCommand, SignedParts
+from workmate_client.journal.store_errors import StoreError
 from workmate_client.journal.tables import QUEUED_COMMAND
 from workmate_client.journal.unsent_records import ActRecord, CommandRecord, encode_record
 from workmate_client.ports import StorageError

@@ -12,12 +12,13 @@ from msgspec import Struct
 from sqlalchemy.exc import DBAPIError
 from sqlcipher3 import dbapi2
 
-from workmate_client.journal.database import Database, StoreDamagedError, StoreError
+from workmate_client.journal.database import Database
 from workmate_client.journal.files import Hook
 from workmate_client.journal.found import list_found, mark_missing
 from workmate_client.journal.log_match import complete_log, take_from_log
 from workmate_client.journal.profile_rows import begin_profile, insert_notice
 from workmate_client.journal.sealed import SealedFolder
+from workmate_client.journal.store_errors import StoreDamagedError, StoreError
 from workmate_client.journal.tables import JOURNAL_LAYOUT, PROFILE
 from workmate_client.journal.unsent import UnsentLog
 from workmate_client.ports import Files, Random

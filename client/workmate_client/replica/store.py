@@ -16,8 +16,9 @@ from sqlalchemy.dialects.sqlite import insert
 
 from workmate_client.config import ProfilePaths, Settings
 from workmate_client.errors import DeviceError
-from workmate_client.journal.database import Database, StoreDamagedError
+from workmate_client.journal.database import Database
 from workmate_client.journal.keys import ProfileKeys
+from workmate_client.journal.store_errors import StoreDamagedError
 from workmate_client.ports import Files
 from workmate_client.replica.tables import CURSOR, REPLICA_LAYOUT, TASK
 from workmate_shared.tasks.task import Task

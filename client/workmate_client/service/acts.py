@@ -79,7 +79,6 @@ def perform(device: Device, task_id: str, make: MakeAct, *, finishes: str | None
 
     Raises ActRefusedError, NotEnrolledError, StoreError, StorageError.
     """
-
     reached: list[Task] = []
 
     def build(device_seq: int) -> SignedParts:

@@ -22,8 +22,8 @@ from workmate_client.service.drafts import (
     manifest_of,
     read_draft,
 )
+from workmate_client.service.signatures import check_name, draw_signature
 from workmate_client.service.situation import Situation
-from workmate_client.service.svg import NAME_LIMIT, draw_name
 from workmate_client.service.wording import FINDINGS, REMARKS, sentence
 from workmate_shared.tasks import policy as p
 from workmate_shared.tasks.proof import Finding, advise, check_answer, evaluate
@@ -207,30 +207,10 @@ def sign(
         )
     found = situation(device, task_id)
     found.task  # noqa: B018 - an unknown task is refused before a file is made for it
-    sealed = device.sealed.import_bytes(draw_name(given))
-    media_type = "image/svg+xml"
-    signature = DraftSignature(
-        name=given,
-        hash=sealed.hash,
-        size=sealed.size_bytes,
-        media_type=media_type,
-        signed_at=now,
-    )
-    item = EvidenceItem(
-        task_id=task_id,
-        hash=sealed.hash,
-        size_bytes=sealed.size_bytes,
-        sealed_name=sealed.name,
-        kind="signature",
-        media_type=media_type,
-        slot=signer,
-        captured_at=now,
-        captured_from="device",
-        added_at=now,
-    )
+    signature, item = draw_signature(device, task_id, signer, given)
     change = changed_by(lambda draft: with_signature(draft, signer, signature), found)
     if not device.journal.add_evidence(item, form=PROOF_FORM, change=change):
-        device.sealed.remove(sealed.name)
+        device.sealed.remove(item.sealed_name)
     saved = device.journal.draft(task_id, PROOF_FORM)
     return read_draft(saved.content if saved else None, found.task.policy_version)
 
@@ -239,12 +219,6 @@ def with_signature(draft: ProofDraft, signer: p.Signer, signature: DraftSignatur
     """Return the draft with a signature in the place of an earlier one."""
     signatures = {**draft.signatures, signer: signature}
     return msgspec.structs.replace(draft, signatures=signatures)
-
-
-def check_name(name: str) -> None:
-    """Raise ServiceError `name_too_long` for a name that no message may carry."""
-    if len(name) > NAME_LIMIT:
-        raise ServiceError("name_too_long", f"a name has at most {NAME_LIMIT} characters")
 
 
 def consent(device: Device, task_id: str, name: str) -> ProofDraft:

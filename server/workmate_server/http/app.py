@@ -32,6 +32,7 @@ from workmate_server.http.middlewares import (
     compress_answers,
 )
 from workmate_server.http.services import SERVICES, Services
+from workmate_server.http.stopping import watch_for_stop
 
 SERVER_OPTIONS: Final = {"auto_decompress": False}
 """What `aiohttp.web.AppRunner` must be told."""
@@ -61,6 +62,7 @@ def build_app(services: Services) -> web.Application:
     app[SERVICES] = services
     app[GUARDS] = Guards(services.settings, services.clock)
     app.on_response_prepare.append(add_safety_headers)
+    watch_for_stop(app)
     for resource in _RESOURCES:
         app.add_routes(resource.routes)
     return app

@@ -20,8 +20,10 @@ from workmate_server.http.requests import read_json
 from workmate_server.http.responses import page_response
 from workmate_server.http.services import Services, services_of
 from workmate_server.http.sight import ADMINISTRATION_ROLES
-from workmate_server.identity.authenticate import Caller
+from workmate_server.identity.authenticate import Caller, read_principal
 from workmate_server.store import reads_identity
+from workmate_server.store.loads import load_snapshots
+from workmate_shared.principals.principal import CredentialRecord
 
 
 class RevocationBody(AdministrationBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,10 +32,12 @@ class RevocationBody(AdministrationBody, frozen=True, kw_only=True, forbid_unkno
     wipe: bool = False
 
 
-async def list_credentials(
-    request: web.Request, kind: str, item: Callable[[Any], dict[str, Any]]
-) -> web.StreamResponse:
-    """Answer one page of the credentials of a kind, by id, each as `item` shows its row."""
+Item = Callable[[Any, CredentialRecord | None], dict[str, Any]]
+"""Shows one credential: its row, and the record that its principal has of it."""
+
+
+async def list_credentials(request: web.Request, kind: str, item: Item) -> web.StreamResponse:
+    """Answer one page of the credentials of a kind, by id, as `item` shows them."""
     caller = await authenticate(request)
     require_role(caller, *ADMINISTRATION_ROLES)
     services = services_of(request)
@@ -47,7 +51,7 @@ def _list(
     request: web.Request,
     parameters: Parameters,
     kind: str,
-    item: Callable[[Any], dict[str, Any]],
+    item: Item,
 ) -> web.StreamResponse:
     page = parameters.page(services.settings)
     scope = ["credentials", kind]
@@ -56,10 +60,23 @@ def _list(
         rows = reads_identity.list_credentials(
             connection, caller.tenant_id, kind, after[0], page.look
         )
-    shown = rows[: page.items_max]
+        shown = rows[: page.items_max]
+        owners = load_snapshots(
+            connection,
+            caller.tenant_id,
+            "principal",
+            {row.principal_id for row in shown},
+            lock=False,
+        )
+    records = {
+        record.credential.credential_id: record
+        for snapshot in owners.values()
+        for record in read_principal(snapshot).credentials
+    }
+    items = [item(row, records.get(row.credential_id)) for row in shown]
     more = len(rows) > page.items_max
     cursor = make_cursor(services, caller, scope, (shown[-1].credential_id,)) if more else None
-    return page_response(request, [item(row) for row in shown], cursor)
+    return page_response(request, items, cursor)
 
 
 async def revoke_credential(
@@ -96,7 +113,7 @@ async def revoke_credential(
 
 def _owner(services: Services, caller: Caller, kind: str, credential_id: str) -> str:
     with services.database.read() as connection:
-        row = reads_identity.find_holder_by_id(connection, caller.tenant_id, kind, credential_id)
-    if row is None:
+        owner = reads_identity.owner_of(connection, caller.tenant_id, kind, credential_id)
+    if owner is None:
         raise ProblemError("not_found")
-    return str(row.principal_id)
+    return owner

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from workmate_server.http.credentials import list_credentials, revoke_credential
 from workmate_server.http.headers import path_id
-from workmate_server.identity.authenticate import read_principal
+from workmate_shared.principals.principal import CredentialRecord
 
 
 async def list_devices(request: web.Request) -> web.StreamResponse:
@@ -15,8 +15,7 @@ async def list_devices(request: web.Request) -> web.StreamResponse:
     return await list_credentials(request, "device", _device_item)
 
 
-def _device_item(row: Any) -> dict[str, Any]:
-    record = read_principal(row.snapshot).credential(row.credential_id)
+def _device_item(row: Any, record: CredentialRecord | None) -> dict[str, Any]:
     return {
         "device_id": row.credential_id,
         "principal_id": row.principal_id,

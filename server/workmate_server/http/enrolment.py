@@ -18,7 +18,7 @@ from workmate_server.http.responses import json_response
 from workmate_server.http.services import Services, services_of
 from workmate_server.identity.authenticate import Caller
 from workmate_server.identity.devices import verify_enrolment
-from workmate_server.identity.enrolment import knows_tenant, read_offer
+from workmate_server.identity.enrolment import knows_code, read_offer
 from workmate_server.store import loads, reads_identity
 from workmate_shared.kernel.table import Role
 from workmate_shared.wire.intake import MessageError
@@ -49,15 +49,13 @@ async def enrol(request: web.Request) -> web.StreamResponse:
     submission = await services.run_blocking(_prepare, services, signed)
     tenant_id = submission.message.command.tenant_id
     [decided] = await services.engine.submit(tenant_id, [submission])
-    if decided.status == "retry" and decided.code == "not_found":
-        raise ProblemError("enrolment_unknown")
     return await services.run_blocking(_answer, services, submission, decided)
 
 
 def _prepare(services: Services, signed: SignedCommand) -> Submission:
     submission, command = verify_enrolment(signed)
     with services.database.read() as connection:
-        if not knows_tenant(connection, command.tenant_id):
+        if not knows_code(connection, command):
             raise ProblemError("enrolment_unknown")
         keys = reads_identity.log_keys(connection, command.tenant_id)
     if command.server_key_id not in keys:

@@ -26,6 +26,7 @@ from workmate_server.http.pull import (
 from workmate_server.http.requests import read_json_bytes
 from workmate_server.http.responses import json_response
 from workmate_server.http.services import Services, services_of
+from workmate_server.http.stopping import unless_stopping
 from workmate_server.http.sync_commands import push
 from workmate_server.http.sync_request import Asked, read_sync
 from workmate_server.identity.authenticate import Caller
@@ -81,7 +82,8 @@ async def wait(request: web.Request) -> web.StreamResponse:
         left = deadline - services.clock.monotonic()
         if changed or left <= 0:
             return json_response({"changed": changed})
-        await services.engine.wait_for_change(caller.tenant_id, newest, left)
+        waiting = services.engine.wait_for_change(caller.tenant_id, newest, left)
+        await unless_stopping(request, waiting)
 
 
 def _answer(

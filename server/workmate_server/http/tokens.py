@@ -25,12 +25,12 @@ from workmate_server.http.administration import (
 )
 from workmate_server.http.credentials import list_credentials, revoke_credential
 from workmate_server.http.headers import path_id
-from workmate_server.identity.authenticate import read_principal
 from workmate_shared.kernel.ids import Identifier
 from workmate_shared.kernel.instants import Instant, format_instant, seconds_between
 from workmate_shared.kernel.table import Role
 from workmate_shared.principals.commands import AccessToken, EnrolmentCode, Roles
 from workmate_shared.principals.enrolment import SECRET_BYTES, code_hash, make_code
+from workmate_shared.principals.principal import CredentialRecord
 from workmate_shared.wire.intake import MessageError
 
 ALREADY_ISSUED = "already_issued"
@@ -152,8 +152,7 @@ async def list_tokens(request: web.Request) -> web.StreamResponse:
     return await list_credentials(request, "token", _token_item)
 
 
-def _token_item(row: Any) -> dict[str, Any]:
-    record = read_principal(row.snapshot).credential(row.credential_id)
+def _token_item(row: Any, record: CredentialRecord | None) -> dict[str, Any]:
     token = None if record is None else record.credential
     roles: tuple[Role, ...] = token.roles if isinstance(token, AccessToken) else ()
     return {

@@ -7,9 +7,10 @@ shows him to make sure: the name of the worker, and the server's keys.
 import msgspec
 
 from workmate_server.identity.authenticate import read_principal
-from workmate_server.store import loads, reads_identity, reads_log
+from workmate_server.store import reads_identity, reads_log
 from workmate_server.store.database import Connection
 from workmate_shared.kernel.instants import seconds_between
+from workmate_shared.principals.commands import Enrol
 from workmate_shared.principals.table import ACTIVE
 from workmate_shared.wire.messages import EnrolmentOffer
 
@@ -38,6 +39,13 @@ def read_offer(connection: Connection, code_hash: str, now: str) -> EnrolmentOff
     )
 
 
-def knows_tenant(connection: Connection, tenant_id: str) -> bool:
-    """Whether a tenant of this id has a log here."""
-    return loads.load_head(connection, tenant_id) is not None
+def knows_code(connection: Connection, enrolment: Enrol) -> bool:
+    """Whether an enrolment names a code that was issued for its actor, usable or not any more.
+
+    What names none is nobody's: deciding it would let strangers write into the log.
+    """
+    row = reads_identity.find_holder(connection, "enrolment_code", enrolment.command_id)
+    return row is not None and (row.tenant_id, row.principal_id) == (
+        enrolment.tenant_id,
+        enrolment.actor.id,
+    )

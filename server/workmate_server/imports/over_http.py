@@ -69,18 +69,19 @@ class HttpOffice:
 
     async def _hand_in(self, job: Job) -> Answer:
         body = encode(job.body)
-        answer = Answer("not_sent", NOT_SENT, "the server gave no answer")
+        answer, wait_seconds = Answer("not_sent", NOT_SENT), 0.0
         for attempt in range(self._settings.import_attempts_max):
+            await self._clock.sleep(wait_seconds)
             if self._stopped is not None:
                 return Answer("not_sent", NOT_SENT, "an earlier job could not be sent")
             try:
-                answer, wait_seconds = await self._post(body)
+                answer, asked_seconds = await self._post(body)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 detail = str(error) or type(error).__name__
-                answer, wait_seconds = Answer("not_sent", NOT_SENT, detail), None
-            if answer.status != "not_sent" or answer.rule != NOT_SENT:
+                answer, asked_seconds = Answer("not_sent", NOT_SENT, detail), None
+            if answer.rule != NOT_SENT:
                 break
-            await self._clock.sleep(_wait(attempt, wait_seconds))
+            wait_seconds = _wait(attempt, asked_seconds)
         if answer.status == "not_sent":
             self._stopped = answer
         return answer
@@ -90,11 +91,21 @@ class HttpOffice:
         async with self._session.post(
             "v1/tasks", data=body, headers=_JSON, allow_redirects=False
         ) as response:
-            content = await response.content.read(_ANSWER_BYTES_MAX)
+            content = await _read_some(response)
             replayed = response.headers.get("Idempotency-Replayed") == "true"
             asked = response.headers.get("Retry-After", "")
         wait_seconds = float(asked) if asked.isascii() and asked.isdigit() else None
         return _judge(response.status, content, replayed=replayed), wait_seconds
+
+
+async def _read_some(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body of an answer; what is too long to be one of ours is cut, and so is none."""
+    content = b""
+    async for chunk in response.content.iter_any():
+        content += chunk
+        if len(content) > _ANSWER_BYTES_MAX:
+            break
+    return content
 
 
 def _judge(status: int, content: bytes, *, replayed: bool) -> Answer:

@@ -26,7 +26,7 @@ class Carrier(Protocol):
 
     @property
     def in_order(self) -> bool:
-        """Whether the rows of one aggregate wait for each other."""
+        """Whether the rows of an aggregate wait while an older one is still to be tried again."""
         ...
 
     async def deliver(self, subscription: Subscription, due: Due) -> Attempt:

@@ -125,15 +125,14 @@ class _Pass:
         """Deliver what is due and give the lease back; return the number of rows tried."""
         lines: dict[str, list[Due]] = {}
         for due in await self._parts.run_blocking(self._due):
-            line = due.aggregate_id if self._carrier.in_order else due.outbox_id
-            lines.setdefault(line, []).append(due)
+            lines.setdefault(due.aggregate_id, []).append(due)
         await _all(self._deliver_line(line) for line in lines.values())
         if not self._stopped:
             await self._parts.run_blocking(self._release)
         return self._tried
 
     async def _deliver_line(self, line: list[Due]) -> None:
-        """Deliver rows that wait for each other, until one fails."""
+        """Deliver the rows of one aggregate one after the other; where order counts, until one fails."""
         for due in line:
             async with self._in_flight:
                 if self._stopped:
@@ -142,7 +141,7 @@ class _Pass:
                 attempt = await self._carrier.deliver(self._lease.subscription, due)
             settled = self._judge(due, attempt)
             await self._settle(settled)
-            if settled.status == outbox.PENDING:
+            if settled.status == outbox.PENDING and self._carrier.in_order:
                 return
 
     def _judge(self, due: Due, attempt: Attempt) -> Settled:
@@ -202,7 +201,9 @@ class _Pass:
     def _record(self, together: list[Settled]) -> bool:
         until = self._parts.instant(self._parts.settings.relay_lease_seconds)
         with self._parts.database.write() as connection:
-            return outbox.settle(connection, self._lease, until, together)
+            return outbox.settle(
+                connection, self._lease, until, together, in_order=self._carrier.in_order
+            )
 
     def _release(self) -> None:
         with self._parts.database.write() as connection:

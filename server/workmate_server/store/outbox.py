@@ -246,7 +246,7 @@ def due_rows(
     """Return due rows, oldest first; with `in_order` none whose aggregate waits for an older one.
 
     An aggregate whose oldest pending row waits for its next attempt holds up its own later rows and
-    nobody else's.
+    nobody else's. Older rows are found through the log, where an aggregate's events lie together.
     """
     subscription = lease.subscription
     c = _OUTBOX.c
@@ -256,15 +256,17 @@ def due_rows(
         c.next_attempt_at <= now,
     ]
     if in_order:
-        older = _OUTBOX.alias()
+        older, logged = _OUTBOX.alias(), _EVENTS.alias()
         where.append(
             ~exists().where(
+                logged.c.tenant_id == c.tenant_id,
+                logged.c.aggregate_id == c.aggregate_id,
+                logged.c.aggregate_version < _EVENTS.c.aggregate_version,
                 older.c.tenant_id == c.tenant_id,
                 older.c.subscription_id == c.subscription_id,
+                older.c.seq == logged.c.seq,
                 older.c.status == PENDING,
                 older.c.next_attempt_at > now,
-                older.c.aggregate_id == c.aggregate_id,
-                older.c.seq < c.seq,
             )
         )
     rows = connection.execute(
@@ -283,8 +285,18 @@ def due_rows(
     return [Due(**{name: getattr(row, name) for name in Due.__struct_fields__}) for row in rows]
 
 
-def settle(connection: Connection, lease: Lease, until: str, settled: Sequence[Settled]) -> bool:
-    """Record what attempts did, under the lease, which is renewed; false if it has been lost."""
+def settle(
+    connection: Connection,
+    lease: Lease,
+    until: str,
+    settled: Sequence[Settled],
+    *,
+    in_order: bool,
+) -> bool:
+    """Record what attempts did, under the lease, which is renewed; false if it has been lost.
+
+    With `in_order`, the later rows of an aggregate wait as long as the one that failed.
+    """
     if not renew(connection, lease, until):
         return False
     connection.execute(
@@ -300,6 +312,9 @@ def settle(connection: Connection, lease: Lease, until: str, settled: Sequence[S
             for one in settled
         ],
     )
+    for one in settled:
+        if in_order and one.status == PENDING:
+            _hold_up_later_rows(connection, one)
     told = [
         {
             "outbox_id": one.due.outbox_id,
@@ -321,6 +336,25 @@ def settle(connection: Connection, lease: Lease, until: str, settled: Sequence[S
             .values(active=0)
         )
     return True
+
+
+def _hold_up_later_rows(connection: Connection, failed: Settled) -> None:
+    due = failed.due
+    later = select(_EVENTS.c.seq).where(
+        _EVENTS.c.tenant_id == due.tenant_id,
+        _EVENTS.c.aggregate_id == due.aggregate_id,
+        _EVENTS.c.aggregate_version > due.aggregate_version,
+    )
+    connection.execute(
+        update(_OUTBOX)
+        .where(
+            _rows_of(due.tenant_id, due.subscription_id),
+            _OUTBOX.c.seq.in_(later),
+            _OUTBOX.c.status == PENDING,
+            _OUTBOX.c.next_attempt_at < failed.next_attempt_at,
+        )
+        .values(next_attempt_at=failed.next_attempt_at)
+    )
 
 
 def dead_letters(

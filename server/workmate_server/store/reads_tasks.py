@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, Select, and_, func, or_, select, tuple_
+from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select, tuple_
 
 from workmate_server.store.loads import load_snapshots
 from workmate_server.store.pages import Page
@@ -18,6 +18,11 @@ from workmate_shared.tasks.task import Task
 
 _TASKS = table_of(TaskSnapshot)
 _MANIFESTS = table_of(EvidenceManifest)
+
+# Built once: this is read for most requests, and building a statement costs more than running it.
+_SNAPSHOT = select(_TASKS.c.snapshot).where(
+    _TASKS.c.tenant_id == bindparam("tenant_wanted"), _TASKS.c.task_id == bindparam("task_wanted")
+)
 
 HANDED_OVER = "handed_over"
 SUBMITTED = "submitted"
@@ -66,13 +71,19 @@ class ReviewRow(Struct, frozen=True):
 
 def read_task(connection: Connection, tenant_id: str, task_id: str) -> Task | None:
     """Return the present state of a task, or None."""
-    return read_tasks(connection, tenant_id, [task_id]).get(task_id)
+    wanted = {"tenant_wanted": tenant_id, "task_wanted": task_id}
+    data = connection.execute(_SNAPSHOT, wanted).scalar()
+    return None if data is None else msgspec.json.decode(data, type=Task)
 
 
 def read_tasks(
     connection: Connection, tenant_id: str, task_ids: Collection[str]
 ) -> dict[str, Task]:
     """Return the present states of those tasks that exist, by id."""
+    if len(task_ids) == 1:
+        (only,) = task_ids
+        task = read_task(connection, tenant_id, only)
+        return {} if task is None else {only: task}
     found = load_snapshots(connection, tenant_id, "task", task_ids, lock=False)
     return {name: msgspec.json.decode(data, type=Task) for name, data in found.items()}
 

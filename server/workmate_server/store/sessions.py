@@ -6,7 +6,7 @@ and never answers costs nothing.
 
 from typing import Any
 
-from sqlalchemy import Connection, and_, insert, select
+from sqlalchemy import Connection, and_, bindparam, insert, select
 
 from workmate_server.store.tables import (
     CredentialRow,
@@ -24,39 +24,38 @@ _PRINCIPALS = table_of(PrincipalRow)
 _HEADS = table_of(TenantHead)
 
 
+_KNOWN = (
+    _SESSIONS.join(
+        _CREDENTIALS,
+        and_(
+            _CREDENTIALS.c.tenant_id == _SESSIONS.c.tenant_id,
+            _CREDENTIALS.c.credential_id == _SESSIONS.c.device_id,
+            _CREDENTIALS.c.kind == "device",
+        ),
+    )
+    .join(
+        _PRINCIPALS,
+        and_(
+            _PRINCIPALS.c.tenant_id == _SESSIONS.c.tenant_id,
+            _PRINCIPALS.c.principal_id == _SESSIONS.c.principal_id,
+        ),
+    )
+    .join(_HEADS, _HEADS.c.tenant_id == _SESSIONS.c.tenant_id)
+)
+# Built once: this is read for every request, and building a statement costs more than running it.
+_BY_HASH = (
+    select(_SESSIONS, _CREDENTIALS.c.revoked, _PRINCIPALS.c.snapshot, _HEADS.c.lineage)
+    .select_from(_KNOWN)
+    .where(_SESSIONS.c.token_hash == bindparam("hash_wanted"))
+)
+
+
 def find_session(connection: Connection, token_hash: str) -> Any:
     """Return a session with its device's `revoked`, its principal's `snapshot` and the lineage.
 
     None for an unknown one, and for one whose device or principal the log does not know.
     """
-    source = (
-        _SESSIONS.join(
-            _CREDENTIALS,
-            and_(
-                _CREDENTIALS.c.tenant_id == _SESSIONS.c.tenant_id,
-                _CREDENTIALS.c.credential_id == _SESSIONS.c.device_id,
-                _CREDENTIALS.c.kind == "device",
-            ),
-        )
-        .join(
-            _PRINCIPALS,
-            and_(
-                _PRINCIPALS.c.tenant_id == _SESSIONS.c.tenant_id,
-                _PRINCIPALS.c.principal_id == _SESSIONS.c.principal_id,
-            ),
-        )
-        .join(_HEADS, _HEADS.c.tenant_id == _SESSIONS.c.tenant_id)
-    )
-    return connection.execute(
-        select(
-            _SESSIONS,
-            _CREDENTIALS.c.revoked,
-            _PRINCIPALS.c.snapshot,
-            _HEADS.c.lineage,
-        )
-        .select_from(source)
-        .where(_SESSIONS.c.token_hash == token_hash)
-    ).one_or_none()
+    return connection.execute(_BY_HASH, {"hash_wanted": token_hash}).one_or_none()
 
 
 def open_session(

@@ -258,6 +258,8 @@ async def test_json_may_be_asked_for_before_or_behind_the_subcommand(terminal: T
     _, _, before = await terminal.run("--json", "status")
     _, _, behind = await terminal.run("status", "--json")
     assert json.loads(before) == json.loads(behind)
+    _, _, alone = await terminal.run("--json")
+    assert json.loads(alone) == json.loads(behind)
 
 
 async def test_foreign_text_cannot_drive_the_terminal(office: Office, terminal: Terminal) -> None:

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from support.device import failing_at
 from support.laptop import TASK, Laptop, laptop, machine_for_tests
 from workmate_client.journal.authoring import Act
+from workmate_client.journal.files import Hook
 from workmate_client.journal.parts import CommandUnknownError
-from workmate_client.journal.queue_store import NotLostError
+from workmate_client.journal.queue_store import IssueUncertainError, NotLostError
 from workmate_client.journal.rows import SignedParts
 from workmate_client.ports import StorageError
 from workmate_client.service import acts, submission
@@ -94,6 +95,41 @@ def test_a_full_disk_saves_nothing_and_nothing_of_it_turns_up_later(
     it.reopen(machine_for_tests())
     assert it.device.journal.pending() == ()
     assert acts.accept(it.device, TASK).state == "accepted"
+
+
+def failing_after_the_log(also: str = "") -> Hook:
+    """A disk that fails when the act is in the unsent log and not yet in the database."""
+
+    def hook(point: str, path: Path) -> None:
+        if point == "journal.issue.appended":
+            raise StorageError("disk_full", path, "no space left")
+        if point == also:
+            raise OSError(28, "no space left")
+
+    return hook
+
+
+def test_an_act_that_could_not_be_committed_is_taken_out_of_the_log_again(
+    tmp_path: Path,
+) -> None:
+    it = laptop(tmp_path / "profile")
+    it.reopen(machine_for_tests(failing_after_the_log()))
+    with pytest.raises(StorageError):
+        acts.accept(it.device, TASK)
+    assert it.device.journal.pending() == ()
+    it.reopen(machine_for_tests())
+    assert it.device.journal.pending() == ()
+    assert it.device.journal.notices() == ()
+
+
+def test_an_act_of_which_even_that_is_not_known_is_said_to_be_uncertain(tmp_path: Path) -> None:
+    it = laptop(tmp_path / "profile")
+    it.reopen(machine_for_tests(failing_after_the_log("unsent_rewrite.write.before")))
+    with pytest.raises(IssueUncertainError):
+        acts.accept(it.device, TASK)
+    it.reopen(machine_for_tests())
+    assert len(it.device.journal.pending()) == 1
+    assert [notice.code for notice in it.device.journal.notices()] == ["acts_recovered"]
 
 
 def test_an_outcome_ends_waiting_and_is_never_written_over_in_its_lineage(it: Laptop) -> None:

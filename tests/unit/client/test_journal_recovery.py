@@ -8,13 +8,13 @@ import pytest
 from support.laptop import KEYS, TASK, Laptop, laptop, machine_for_tests
 from workmate_client.bootstrap import open_device
 from workmate_client.config import ProfilePaths
-from workmate_client.journal.database import (
+from workmate_client.journal.keys import ProfileKeys
+from workmate_client.journal.recovery import StoreKeyError
+from workmate_client.journal.store_errors import (
     SqliteTooOldError,
     StoreTooNewError,
     check_sqlite,
 )
-from workmate_client.journal.keys import ProfileKeys
-from workmate_client.journal.recovery import StoreKeyError
 from workmate_client.ports import StorageError
 from workmate_client.service import acts, proof, submission
 from workmate_client.service.outbox import device_status

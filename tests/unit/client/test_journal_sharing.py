@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 import support
 from support.laptop import LAPTOP_SETTINGS, TASK, Laptop, laptop, machine_for_tests
-from workmate_client.journal.database import StoreBusyError
+from workmate_client.journal.store_errors import StoreBusyError
 from workmate_client.service import acts, submission
 
 ACTS = 25

@@ -9,8 +9,8 @@ from support.commands import DISCLOSURES, TASK
 from support.contexts import walk_to
 from support.laptop import KEYS, LAPTOP_SETTINGS
 from workmate_client.config import ProfilePaths
-from workmate_client.journal.database import StoreTooNewError
 from workmate_client.journal.files import PosixFiles
+from workmate_client.journal.store_errors import StoreTooNewError
 from workmate_client.replica.store import PageDoesNotJoinError, Replica
 from workmate_shared.wire.messages import Change, Pull
 

@@ -116,6 +116,20 @@ async def test_an_enrolment_that_is_not_right_is_refused_and_burns_nothing(
     assert (await office.stranger.post("/v1/enrolments", signed, key=None)).status == 200
 
 
+async def test_what_names_no_code_of_its_actor_leaves_no_trace(office: Office) -> None:
+    worker = await office.somebody(Role.WORKER)
+    other = await office.hire(Role.DISPATCHER)
+    device, signed = await office.prepare_enrolment(worker)
+    before = (await office.admin.get("/v1/log/batches?limit=500")).body
+    for name, code in ((other.principal_id, None), (worker.principal_id, "aa" * 32)):
+        actor = {"id": name, "role": "worker", "device_id": device.device_id}
+        changes = {"actor": actor, "aggregate_id": name} | ({"command_id": code} if code else {})
+        wrong = resigned(signed, device.seed, **changes)
+        answer = await office.stranger.post("/v1/enrolments", wrong, key=None)
+        assert_problem(answer, "enrolment_unknown")
+    assert (await office.admin.get("/v1/log/batches?limit=500")).body == before
+
+
 async def test_a_device_without_an_id_enrols_nothing(office: Office) -> None:
     worker = await office.somebody(Role.WORKER)
     device, signed = await office.prepare_enrolment(worker)
