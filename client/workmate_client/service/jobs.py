@@ -4,6 +4,7 @@ What is shown is the server's last word with the worker's own acts applied. Each
 lifecycle knows is there, allowed or with the reason why it is not.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from workmate_client.service.possible import Action, possible_actions
 from workmate_client.service.situation import OwnAct, Situation, situation_of
 from workmate_client.service.wording import Shown, shown_act
 from workmate_shared.kernel.explain import explain
+from workmate_shared.kernel.instants import parse_instant
 from workmate_shared.tasks.view import TaskView, project_task
 
 
@@ -64,7 +66,7 @@ class JobView(Struct, frozen=True, kw_only=True):
 
 
 def list_jobs(device: Device, *, include_gone: bool = False) -> tuple[JobLine, ...]:
-    """Return the worker's jobs: by the end of the window, then by the deadline, then by id.
+    """Return the worker's jobs: by the start of the window, then by the deadline, then by id.
 
     Jobs that are no longer the worker's are left out unless something of them is still undecided,
     or `include_gone` asks for them. Raises NotEnrolledError.
@@ -82,9 +84,13 @@ def list_jobs(device: Device, *, include_gone: bool = False) -> tuple[JobLine, .
     return tuple(sorted(lines, key=_order))
 
 
-def _order(line: JobLine) -> tuple[str, str, int, str]:
-    last = "9999"
-    return (line.window_start or last, line.due_at or last, line.priority, line.task_id)
+def _order(line: JobLine) -> tuple[float, float, int, str]:
+    return (_seconds(line.window_start), _seconds(line.due_at), line.priority, line.task_id)
+
+
+def _seconds(instant: str | None) -> float:
+    """Return when it is, since the epoch; what has no time comes last."""
+    return parse_instant(instant).timestamp() if instant else math.inf
 
 
 def _line(found: Situation) -> JobLine:

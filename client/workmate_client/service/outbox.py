@@ -10,7 +10,7 @@ from workmate_client.journal.rows import Conservation, EvidenceItem, QueuedComma
 from workmate_client.ports import StorageError
 from workmate_client.service.device import Device
 from workmate_client.service.wording import Shown, shown_act, shown_file
-from workmate_shared.kernel.instants import seconds_between
+from workmate_shared.kernel.instants import parse_instant, seconds_between
 from workmate_shared.wire.batch import Header
 from workmate_shared.wire.binary import from_base64
 from workmate_shared.wire.dsse import Envelope
@@ -68,7 +68,7 @@ def device_status(device: Device) -> DeviceStatus:
     commands = device.journal.commands()
     files = device.journal.evidence()
     pending = [command for command in commands if command.outcome is None]
-    oldest = min((command.issued_at for command in pending), default=None)
+    oldest = min((command.issued_at for command in pending), key=parse_instant, default=None)
     drafts = device.journal.drafts()
     keeps = _keeps(commands, files, len(drafts), profile.keep_from)
     skew = profile.clock_skew_seconds

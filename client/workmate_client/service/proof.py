@@ -206,7 +206,8 @@ def sign(
             ),
         )
     found = situation(device, task_id)
-    found.task  # noqa: B018 - an unknown task is refused before a file is made for it
+    # An unknown task is refused before a file is made for it.
+    _ = found.task
     signature, item = draw_signature(device, task_id, signer, given)
     change = changed_by(lambda draft: with_signature(draft, signer, signature), found)
     if not device.journal.add_evidence(item, form=PROOF_FORM, change=change):

@@ -246,29 +246,25 @@ def due_rows(
     """Return due rows, oldest first; with `in_order` none whose aggregate waits for an older one.
 
     An aggregate whose oldest pending row waits for its next attempt holds up its own later rows and
-    nobody else's. Older rows are found through the log, where an aggregate's events lie together.
+    nobody else's.
     """
+    found: list[Due] = []
+    after_seq = 0
+    while len(found) < limit:
+        page = _due_page(connection, lease, now, after_seq, limit)
+        waiting = _waiting(connection, lease, now, page) if in_order else {}
+        found += [due for due in page if due.seq <= waiting.get(due.aggregate_id, due.seq)]
+        if len(page) < limit:
+            break
+        after_seq = page[-1].seq
+    return found[:limit]
+
+
+def _due_page(
+    connection: Connection, lease: Lease, now: str, after_seq: int, limit: int
+) -> list[Due]:
     subscription = lease.subscription
     c = _OUTBOX.c
-    where = [
-        _rows_of(subscription.tenant_id, subscription.subscription_id),
-        c.status == PENDING,
-        c.next_attempt_at <= now,
-    ]
-    if in_order:
-        older, logged = _OUTBOX.alias(), _EVENTS.alias()
-        where.append(
-            ~exists().where(
-                logged.c.tenant_id == c.tenant_id,
-                logged.c.aggregate_id == c.aggregate_id,
-                logged.c.aggregate_version < _EVENTS.c.aggregate_version,
-                older.c.tenant_id == c.tenant_id,
-                older.c.subscription_id == c.subscription_id,
-                older.c.seq == logged.c.seq,
-                older.c.status == PENDING,
-                older.c.next_attempt_at > now,
-            )
-        )
     rows = connection.execute(
         select(
             _OUTBOX,
@@ -278,11 +274,40 @@ def due_rows(
             _EVENTS.c.payload,
         )
         .join(_EVENTS, and_(_EVENTS.c.tenant_id == c.tenant_id, _EVENTS.c.seq == c.seq))
-        .where(*where)
+        .where(
+            _rows_of(subscription.tenant_id, subscription.subscription_id),
+            c.status == PENDING,
+            c.next_attempt_at <= now,
+            c.seq > after_seq,
+        )
         .order_by(c.seq)
         .limit(limit)
     )
     return [Due(**{name: getattr(row, name) for name in Due.__struct_fields__}) for row in rows]
+
+
+def _waiting(connection: Connection, lease: Lease, now: str, page: Sequence[Due]) -> dict[str, int]:
+    """Return the oldest seq that waits for its next attempt, for each aggregate that has one.
+
+    The rows of an aggregate are found through the log, where its events lie together.
+    """
+    subscription = lease.subscription
+    named = {due.aggregate_id for due in page}
+    seqs = select(_EVENTS.c.seq).where(
+        _EVENTS.c.tenant_id == subscription.tenant_id, _EVENTS.c.aggregate_id.in_(named)
+    )
+    c = _OUTBOX.c
+    rows = connection.execute(
+        select(c.aggregate_id, func.min(c.seq))
+        .where(
+            _rows_of(subscription.tenant_id, subscription.subscription_id),
+            c.seq.in_(seqs),
+            c.status == PENDING,
+            c.next_attempt_at > now,
+        )
+        .group_by(c.aggregate_id)
+    )
+    return {row[0]: row[1] for row in rows}
 
 
 def settle(

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from workmate_shared.tasks.commands import Window
 from workmate_shared.tasks.manifest import ArticleVersion
-from workmate_shared.tasks.policy import ProofPolicy
 from workmate_shared.tasks.task import Task
 from workmate_shared.tasks.values import merge_personal
 
@@ -34,7 +33,7 @@ class TaskView(Struct, frozen=True, kw_only=True):
     window: Window | None
     required_skills: tuple[str, ...]
     pinned_articles: tuple[ArticleVersion, ...]
-    proof_policy: ProofPolicy
+    proof_policy: Mapping[str, Any]
     policy_version: str
     current_manifest_id: str | None
     state_entered_at: str
@@ -51,6 +50,24 @@ class FormerView(Struct, frozen=True, kw_only=True):
     version: int
     assignee_id: str | None
     state_entered_at: str
+
+
+def spell_out(value: Any) -> Any:
+    """Return a struct as plain JSON with its defaults said; only what is null is left out.
+
+    So a policy comes back as somebody wrote it, whether or not a field had its default.
+    """
+    if isinstance(value, tuple):
+        return [spell_out(part) for part in value]
+    if not isinstance(value, Struct):
+        return value
+    tag = value.__struct_config__
+    named = {} if tag.tag_field is None else {tag.tag_field: tag.tag}
+    for name in value.__struct_fields__:
+        part = getattr(value, name)
+        if part is not None:
+            named[name] = spell_out(part)
+    return named
 
 
 def former_view(task: Task) -> FormerView:
@@ -90,7 +107,7 @@ def project_task(task: Task, opened: Opened, *, with_position: bool = True) -> T
         window=task.window,
         required_skills=task.required_skills,
         pinned_articles=task.pinned_articles,
-        proof_policy=task.proof_policy,
+        proof_policy=spell_out(task.proof_policy),
         policy_version=task.policy_version,
         current_manifest_id=task.current_manifest_id,
         state_entered_at=task.state_entered_at,

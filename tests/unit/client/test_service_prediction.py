@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from support.laptop import TASK, Laptop, laptop
 from workmate_client.service import acts, submission
 from workmate_client.service.acts import ActRefusedError, Done
 from workmate_client.service.device import Device, ServiceError
 from workmate_client.service.jobs import list_jobs, show_job
+from workmate_shared.tasks.commands import Window
+from workmate_shared.wire.messages import Change, Pull
 
 DO: dict[str, Callable[[Device], Done]] = {
     "accept": lambda d: acts.accept(d, TASK),
@@ -108,6 +111,30 @@ def test_the_list_shows_where_a_job_stands_here_with_its_values_and_what_is_unse
     assert list_jobs(it.device) == ()
     (gone,) = list_jobs(it.device, include_gone=True)
     assert (gone.removed, gone.client) == ("released", None)
+
+
+def test_jobs_are_listed_by_the_moment_of_their_window_whatever_zone_it_is_written_in(
+    tmp_path: Path,
+) -> None:
+    it = laptop(tmp_path / "profile")
+    starts = {
+        "tokyo": "2026-03-01T16:00:00+09:00",
+        "berlin": "2026-03-01T08:30:00+01:00",
+        "london": "2026-03-01T06:45:00Z",
+    }
+    end = "2026-03-02T00:00:00Z"
+    changes = tuple(
+        Change(
+            kind="task",
+            id=name,
+            seq=2,
+            task=replace(it.story.state, task_id=name, window=Window(start, end)),
+        )
+        for name, start in starts.items()
+    )
+    it.device.replica.apply_page(Pull(changes=changes, since="1", cursor="2"))
+    listed = [line.task_id for line in list_jobs(it.device) if line.task_id in starts]
+    assert listed == ["london", "tokyo", "berlin"]
 
 
 def test_a_job_that_is_gone_stays_listed_while_something_of_it_is_undecided(

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.commands import make_policy
-from workmate_shared.tasks.policy import ProofPolicy, is_date, policy_version
+from workmate_shared.tasks.policy import ProofPolicy, Retention, is_date, policy_version
+from workmate_shared.tasks.view import spell_out
 
 EXAMPLE: dict[str, Any] = {
     "checklist": [
@@ -160,3 +161,26 @@ def test_every_day_of_the_calendar_is_a_date(day: Any) -> None:
 )
 def test_what_is_in_no_calendar_is_no_date(text: str) -> None:
     assert not is_date(text)
+
+
+def test_a_policy_is_shown_as_it_was_written_also_where_it_says_what_is_the_default() -> None:
+    written: dict[str, Any] = {
+        "checklist": [
+            {"kind": "confirm", "item_id": "isolated", "prompt": "Off", "required": True},
+            {"kind": "number", "item_id": "volts", "prompt": "Reading", "unit": "V"},
+        ],
+        "photos": [
+            {"slot": "after", "prompt": "Done", "min": 1, "max": 1, "position_required": False}
+        ],
+        "signature": ["worker"],
+        "geofence_enforce": False,
+        "validation": "supervisor",
+        "retention": msgspec.to_builtins(Retention()),
+    }
+    shown = spell_out(msgspec.convert(written, ProofPolicy))
+    assert shown["photos"] == written["photos"]
+    for name in ("signature", "geofence_enforce", "validation", "retention"):
+        assert shown[name] == written[name]
+    assert shown["checklist"][0] == written["checklist"][0]
+    assert shown["checklist"][1] == {**written["checklist"][1], "required": False}
+    assert "consent" not in shown

@@ -1,7 +1,7 @@
 """The schema's history: revisions applied by Alembic in one transaction, and what must hold after.
 
 The revisions run inside the caller's transaction, so that a failed one leaves the old schema usable.
-Triggers and strictness are asserted after every migration.
+Triggers, indexes and strictness are asserted after every migration, and when a server starts.
 """
 
 from pathlib import Path
@@ -49,6 +49,7 @@ def require_current_schema(connection: Connection) -> None:
     scripts = _scripts()
     revision, head = _revision(connection), scripts.get_current_head()
     if revision == head:
+        assert_schema(connection)
         return
     _refuse_newer(scripts, revision)
     raise SchemaVersionError("the schema is older than this program; run: workmate-server migrate")
@@ -66,6 +67,13 @@ def assert_schema(connection: Connection) -> None:
     missing = set(ServerTable.metadata.tables) - set(inspector.get_table_names())
     if missing:
         raise SchemaVersionError(f"tables are missing: {', '.join(sorted(missing))}")
+    indexes = inspector.get_multi_indexes()
+    there = {index["name"] for found in indexes.values() for index in found}
+    named = {
+        index.name for table in ServerTable.metadata.tables.values() for index in table.indexes
+    }
+    if named - there:
+        raise SchemaVersionError(f"indexes are missing: {', '.join(sorted(named - there))}")
     if connection.dialect.name != "sqlite":
         return
     rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'")
