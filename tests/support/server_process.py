@@ -8,6 +8,7 @@
 A server is told to stop at the end of its block and must end by itself, with exit code 0.
 """
 
+import io
 import json
 import os
 import select
@@ -19,10 +20,12 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from workmate_server.cli import main
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
@@ -166,6 +169,22 @@ def run_command(
         _error(finished.stderr),
         finished.stderr,
     )
+
+
+def run_here(place: Place, *arguments: str) -> Ended:
+    """Run one command to its end like `run_command`, and in this process, which is quicker."""
+    out, told = io.StringIO(), io.StringIO()
+    kept, mask = dict(os.environ), os.umask(0o022)
+    try:
+        os.environ.update(place.environment)
+        with redirect_stdout(out), redirect_stderr(told):
+            code = main([*arguments, "--json"])
+    finally:
+        os.umask(mask)
+        os.environ.clear()
+        os.environ.update(kept)
+    result = json.loads(out.getvalue()) if out.getvalue() else None
+    return Ended(code, result, _error(told.getvalue()), told.getvalue())
 
 
 def _error(stderr: str) -> Any:

@@ -57,18 +57,17 @@ class Relay:
         """
         running: dict[str, asyncio.Task[int]] = {}
         stopping = asyncio.ensure_future(stop.wait())
-        while not stop.is_set():
-            await self._start_work(running)
-            poll = asyncio.ensure_future(
-                self._parts.clock.sleep(self._parts.settings.relay_poll_seconds)
-            )
-            waits = {stopping, poll, *running.values()}
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            poll.cancel()
-            if _reap(running):
-                await self._parts.clock.sleep(self._parts.settings.relay_poll_seconds)
-        await asyncio.gather(*running.values(), return_exceptions=True)
-        _reap(running)
+        try:
+            while not stop.is_set():
+                await self._start_work(running)
+                await self._until_news(stopping, running)
+                if _reap(running):
+                    await self._parts.clock.sleep(self._parts.settings.relay_poll_seconds)
+            await asyncio.gather(*running.values(), return_exceptions=True)
+            _reap(running)
+        finally:
+            for task in (stopping, *running.values()):
+                task.cancel()
 
     async def run_once(self) -> int:
         """Try everything that is due now, once; return the number of rows that were tried.
@@ -88,6 +87,18 @@ class Relay:
             name = subscription.subscription_id
             if name not in running:
                 running[name] = asyncio.create_task(self._work_for(subscription, fencing))
+
+    async def _until_news(
+        self, stopping: asyncio.Future[bool], running: Mapping[str, asyncio.Task[int]]
+    ) -> None:
+        poll = asyncio.ensure_future(
+            self._parts.clock.sleep(self._parts.settings.relay_poll_seconds)
+        )
+        try:
+            waits = {stopping, poll, *running.values()}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            poll.cancel()
 
     async def _work_for(self, subscription: Subscription, fencing: int) -> int:
         lease = await self._parts.run_blocking(self._claim, subscription, fencing)

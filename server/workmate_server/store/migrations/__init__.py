@@ -62,29 +62,28 @@ def _refuse_newer(scripts: ScriptDirectory, revision: str | None) -> None:
 
 
 def assert_schema(connection: Connection) -> None:
-    """Raise SchemaVersionError unless every table and every guard of the log is there."""
+    """Raise SchemaVersionError unless every table, index and guard of the log is there."""
     inspector = inspect(connection)
-    missing = set(ServerTable.metadata.tables) - set(inspector.get_table_names())
-    if missing:
-        raise SchemaVersionError(f"tables are missing: {', '.join(sorted(missing))}")
-    indexes = inspector.get_multi_indexes()
-    there = {index["name"] for found in indexes.values() for index in found}
-    named = {
-        index.name for table in ServerTable.metadata.tables.values() for index in table.indexes
-    }
-    if named - there:
-        raise SchemaVersionError(f"indexes are missing: {', '.join(sorted(named - there))}")
+    tables = ServerTable.metadata.tables
+    _refuse_missing("tables", set(tables) - set(inspector.get_table_names()))
+    indexes = {str(index.name) for table in tables.values() for index in table.indexes}
     if connection.dialect.name != "sqlite":
+        found = inspector.get_multi_indexes().values()
+        _refuse_missing("indexes", indexes - {index["name"] for part in found for index in part})
         return
-    rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE sql IS NOT NULL")
     present = set(rows.scalars())
-    wanted = {f"{table}_{act}" for table in LOG_TABLES for act in ("update", "delete")}
-    if wanted - present:
-        raise SchemaVersionError(f"triggers are missing: {', '.join(sorted(wanted - present))}")
+    _refuse_missing("indexes", indexes - present)
+    triggers = {f"{table}_{act}" for table in LOG_TABLES for act in ("update", "delete")}
+    _refuse_missing("triggers", triggers - present)
     loose = connection.exec_driver_sql(
         "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND NOT strict"
     )
-    allowed = {"alembic_version", "sqlite_schema"}
-    bad = set(loose.scalars()) - allowed
+    bad = set(loose.scalars()) - {"alembic_version", "sqlite_schema"}
     if bad:
         raise SchemaVersionError(f"tables are not strict: {', '.join(sorted(bad))}")
+
+
+def _refuse_missing(kind: str, names: set[str]) -> None:
+    if names:
+        raise SchemaVersionError(f"{kind} are missing: {', '.join(sorted(names))}")

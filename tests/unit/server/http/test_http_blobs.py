@@ -158,3 +158,10 @@ async def test_a_file_whose_bytes_are_gone_is_not_found(
     office.services.blobs.delete(office.tenant.tenant_id, HASH)
     assert_problem(await worker.get(PATH), "not_found")
     assert rows_of(office, "blob_link")[0]["task_id"] == job.task_id
+
+
+@pytest.mark.usefixtures("job")
+async def test_a_file_that_is_held_cannot_be_overwritten(worker: Person) -> None:
+    for method in ("PUT", "POST", "DELETE", "PATCH"):
+        assert_problem(await worker.call(method, PATH, data=b"other"), "method_not_allowed")
+    assert (await worker.get(PATH)).body == PNG

@@ -1,6 +1,7 @@
 """Commands that devices sync: each decided by itself, in order, whoever carries it."""
 
 import base64
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,19 @@ async def test_more_commands_than_a_request_may_have_are_refused_with_the_limit(
     answer = await handheld.post({"protocol": 1, "commands": [accept] * (limit + 1)})
     assert assert_problem(answer, "too_large")["limit"] == limit
     assert await state_of(office, job.task_id) == "assigned"
+
+
+async def test_a_request_may_come_packed_and_a_bomb_is_refused(
+    office: Office, handheld: Handheld
+) -> None:
+    job = await office.job("assigned")
+    accept = handheld.signed("accept", job, expected_version=2)
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    bomb = gzip.compress(b" " * 50_000_000)
+    assert_problem(await handheld.post(None, data=bomb, headers=headers), "too_large")
+    body = gzip.compress(msgspec.json.encode({"protocol": 1, "commands": [accept]}))
+    answer = await handheld.post(None, data=body, headers=headers)
+    assert answer.json["outcomes"][0]["status"] == "committed"
 
 
 async def test_one_command_that_is_too_large_costs_no_other_its_outcome(
