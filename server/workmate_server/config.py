@@ -36,7 +36,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Largest body of any request but an upload, measured after unpacking."""
     sync_commands_max: int = 500
     """Most commands in one sync request; devices are told, and halve on 413."""
-    command_bytes_max: int = 256 * KIB
+    command_bytes_max: int = 640 * KIB
     """Largest single command with its disclosures."""
     json_depth_max: int = MAX_DEPTH
     """How deep arrays and objects of a message may be nested."""

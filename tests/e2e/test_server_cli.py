@@ -386,7 +386,7 @@ def test_verify_names_what_was_changed_behind_the_servers_back(office: Office) -
 
 
 def test_rebuild_tells_what_differed_and_makes_it_as_the_log_says(office: Office) -> None:
-    whole = run_here(office.place, "rebuild")
+    whole = run_command(office.place, "rebuild")
     assert (whole.code, whole.result["identical"]) == (0, True)
     assert whole.result["aggregates"] == 2
     change_database(office.place, "UPDATE principal SET state = 'deactivated'")

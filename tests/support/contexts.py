@@ -30,6 +30,7 @@ from workmate_shared.kernel.decision import Committed, Conflict, Decision, Rejec
 from workmate_shared.kernel.lifecycle import Blob, Context, EventRef, PrincipalFacts
 from workmate_shared.kernel.table import Role
 from workmate_shared.principals.commands import EnrolmentCode
+from workmate_shared.principals.enrolment import code_check
 from workmate_shared.principals.principal import Principal
 from workmate_shared.tasks.manifest import Manifest
 from workmate_shared.tasks.task import Task, decode_manifest
@@ -171,7 +172,9 @@ def principal_in(state: str) -> Principal:
     story.tell("create_principal")
     story.tell("add_credential", actor=make_actor(Role.SYSTEM))
     code = EnrolmentCode(
-        credential_id="code-1", code_hash=CODE_HASH, expires_at="2026-03-01T09:01:00.000Z"
+        credential_id="code-1",
+        code_check=code_check(CODE_HASH),
+        expires_at="2026-03-01T09:01:00.000Z",
     )
     story.tell("add_credential", credential=code)
     if state == "deactivated":

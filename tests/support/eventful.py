@@ -19,6 +19,7 @@ from workmate_shared.kernel.command import Command
 from workmate_shared.kernel.ids import task_id_for
 from workmate_shared.kernel.table import Role
 from workmate_shared.principals.commands import EnrolmentCode
+from workmate_shared.principals.enrolment import code_check
 from workmate_shared.wire.commitment import Disclosure
 from workmate_shared.wire.dsse import COMMAND_TYPE, public_key_of, sign_bytes
 
@@ -125,7 +126,7 @@ def hold_files(log: Log, task_id: str) -> None:
 
 
 async def _tell_of_a_device(log: Log) -> None:
-    code = EnrolmentCode(credential_id="code-1", code_hash=CODE_HASH, expires_at=NEVER)
+    code = EnrolmentCode(credential_id="code-1", code_check=code_check(CODE_HASH), expires_at=NEVER)
     await _administrate(log, "add_credential", 1, aggregate_id=build.ASSIGNEE, credential=code)
     by_device = {"actor": worker(device_id=build.DEVICE)}
     key = public_key_of(DEVICE_SEED)

@@ -88,7 +88,13 @@ def _job_lines(view: JobView) -> tuple[str, ...]:
         for action in view.actions
     ]
     history = [
-        (line.occurred_at, line.name, line.shown.symbol, line.shown.words, line.sentence or "")
+        (
+            line.occurred_at,
+            line.name,
+            line.shown.symbol,
+            line.shown.words,
+            line.sentence or line.reason or "",
+        )
         for line in view.history
     ]
     return (

@@ -18,6 +18,7 @@ from workmate_client.service.situation import OwnAct, Situation, situation_of
 from workmate_client.service.wording import Shown, shown_act
 from workmate_shared.kernel.explain import explain
 from workmate_shared.kernel.instants import parse_instant
+from workmate_shared.tasks.task import ManifestRecord
 from workmate_shared.tasks.view import TaskView, project_task
 
 
@@ -44,7 +45,10 @@ class JobLine(Struct, frozen=True, kw_only=True):
 
 
 class HistoryLine(Struct, frozen=True, kw_only=True):
-    """One own act: what, when, how it is shown, and one sentence where it was not simply done."""
+    """One own act: what, when, how it is shown, and one sentence where it was not simply done.
+
+    `reason` is what the supervisor wrote who decided the proof that the act carried.
+    """
 
     command_id: str
     name: str
@@ -52,6 +56,7 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
     status: str
     shown: Shown
     sentence: str | None = None
+    reason: str | None = None
 
 
 class JobView(Struct, frozen=True, kw_only=True):
@@ -141,7 +146,13 @@ def _history_line(act: OwnAct, found: Situation, *, files_missing: bool) -> Hist
         status=command.status,
         shown=shown_act(command, files_missing=files_missing, review=review),
         sentence=sentence_of(act),
+        reason=_reason(records[0], found) if records else None,
     )
+
+
+def _reason(record: ManifestRecord, found: Situation) -> str | None:
+    value = found.opened(record.reason) if record.reason else None
+    return None if value is None else value.get("reason")
 
 
 def sentence_of(act: OwnAct) -> str | None:

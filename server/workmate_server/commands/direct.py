@@ -93,7 +93,7 @@ class DirectOffice:
                 expected_version=0,
                 body=read_task_body(self._services, row.command, encode(job.body)),
             )
-            return make_submission(self._services, asked, None, {"source": job.source})
+            return make_submission(self._services, asked, {"source": job.source})
         except (MalformedError, MessageError) as error:
             return Answer("refused", error.code, f"{error.path}: {error.detail}")
         except ProblemError as error:

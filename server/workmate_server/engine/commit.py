@@ -41,6 +41,7 @@ from workmate_shared.wire.batch import (
     payload_hash,
 )
 from workmate_shared.wire.codec import encode
+from workmate_shared.wire.commitment import Disclosure
 from workmate_shared.wire.dsse import BATCH_TYPE, make_envelope, sign_bytes, verify_bytes
 from workmate_shared.wire.intake import Disclosures
 from workmate_shared.wire.registry import kind_of_command
@@ -251,9 +252,7 @@ class Commit:
         )
         self._write_beside(projected, event_rows)
         appends.move_head(
-            self._connection,
-            self._tenant_id,
-            {"seq": seq, "batch": number, "header_hash": hashed},
+            self._connection, self._tenant_id, seq=seq, batch=number, header_hash=hashed
         )
         envelope = make_envelope(BATCH_TYPE, header_bytes, keyid, signature)
         self.newest_seq = seq
@@ -384,19 +383,41 @@ def _kept_values(submission: Submission, events: Sequence[Event]) -> Disclosures
 
 
 def _disclosure_rows(draft: _Draft) -> list[dict[str, Any]]:
-    command = draft.submission.message.command
+    message = draft.submission.message
+    named = {c for event, *_ in draft.events for c in event.commitments()}
+    if message.manifest is not None and draft.events:
+        named |= set(message.manifest.commitments())
+    given: Disclosures = draft.submission.disclosures
     return [
         {
-            "tenant_id": command.tenant_id,
+            "tenant_id": message.command.tenant_id,
             "commitment": commitment,
-            "salt": disclosure.salt,
-            "retention_class": disclosure.retention_class,
-            "value": disclosure.value,
-            "aggregate_id": command.aggregate_id,
+            "salt": given[commitment].salt,
+            "retention_class": _retention_class(draft, commitment, given[commitment]),
+            "value": given[commitment].value,
+            "aggregate_id": message.command.aggregate_id,
             "keep_until": None,
         }
-        for commitment, disclosure in draft.kept.items()
+        for commitment in sorted(named & set(given))
     ]
+
+
+def _retention_class(draft: _Draft, commitment: str, given: Disclosure) -> str:
+    """Return the class by the task's own policy; what a sender says of it is only a claim.
+
+    A decision's reason takes the class of the manifest that it decides.
+    """
+    command, manifest = draft.submission.message.command, draft.submission.message.manifest
+    task = draft.events[-1][3]
+    if not isinstance(task, Task):
+        return given.retention_class
+    retention = task.proof_policy.retention
+    if commitment in (command.position, manifest.position if manifest else None):
+        return retention.position
+    decided = task.manifest(getattr(command, "manifest_id", None))
+    if decided is not None and commitment == command.personal:
+        return decided.retention_class
+    return retention.personal
 
 
 def _outbox_row(subscription: Any, event: Mapping[str, Any], now: str) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def read_history(aggregate_id: str, rows: Rows) -> History:
             raise UnreadableEventError(row.seq, "the row is no event")
         try:
             event = decode_event(row.type, row.payload)
-            _check_place(event, aggregate_id, steps)
+            _check_place(row.seq, event, aggregate_id, steps)
             before, state = state, kind_of_event(event.type).evolve(state, event)
         except (KeyError, ValueError, msgspec.DecodeError) as error:
             raise UnreadableEventError(row.seq, f"{type(error).__name__}: {error}") from error
@@ -88,11 +88,13 @@ def read_history(aggregate_id: str, rows: Rows) -> History:
     return History(aggregate_id, tuple(steps))
 
 
-def _check_place(event: Event, aggregate_id: str, steps: Sequence[Step]) -> None:
+def _check_place(seq: int, event: Event, aggregate_id: str, steps: Sequence[Step]) -> None:
     if event.aggregate_id != aggregate_id:
         raise ValueError(f"it belongs to {event.aggregate_id}")
     if event.aggregate_version != len(steps) + 1:
         raise ValueError(f"version {event.aggregate_version} follows {len(steps)}")
+    if steps and seq <= steps[-1].seq:
+        raise ValueError(f"it follows seq {steps[-1].seq}")
     if steps and kind_of_event(event.type) is not kind_of_event(steps[0].event.type):
         raise ValueError(f"{event.type} is no event of this aggregate")
 

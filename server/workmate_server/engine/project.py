@@ -102,7 +102,7 @@ def _project_credential(
     if isinstance(credential, AccessToken):
         lookup, expires_at = credential.token_hash, credential.expires_at
     elif isinstance(credential, EnrolmentCode):
-        lookup, expires_at = credential.code_hash, credential.expires_at
+        lookup, expires_at = credential.code_check, credential.expires_at
     else:
         lookup, expires_at = credential.public_key, None
     row = {

@@ -82,8 +82,9 @@ class Workspace:
 
     def _load_chains(self, commands: Sequence[Command]) -> None:
         keys = {(m.actor.id, m.after) for m in commands if m.after is not None}
-        for key, row in loads.load_commands(self.connection, self.tenant_id, keys).items():
-            self.outcomes[key] = row.outcome
+        # What is in this batch is in no earlier one.
+        keys -= {(m.actor.id, m.command_id) for m in commands}
+        self.outcomes |= loads.load_outcomes(self.connection, self.tenant_id, keys)
         above: dict[str, int] = {}
         for command in commands:
             state = self.state(command)

@@ -10,8 +10,6 @@ from aiohttp import web
 
 from workmate_server.http.app import SERVER_OPTIONS
 
-_ANY_PORT = 0
-
 
 @asynccontextmanager
 async def listening(
@@ -22,13 +20,16 @@ async def listening(
     Port 0 asks for any free one. Raises OSError for an address that cannot be listened on.
     """
     runner = web.AppRunner(
-        application, access_log=None, shutdown_timeout=grace_seconds, **SERVER_OPTIONS
+        application,
+        access_log=None,
+        shutdown_timeout=grace_seconds,
+        auto_decompress=SERVER_OPTIONS["auto_decompress"],
     )
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)
         await site.start()
-        bound = next((address[1] for address in runner.addresses), _ANY_PORT)
+        bound = runner.addresses[0][1]
         yield f"http://{f'[{host}]' if ':' in host else host}:{bound}"
     finally:
         await runner.cleanup()

@@ -156,6 +156,7 @@ def _shown(connection: Connection, caller: Caller, tasks: dict[str, Task]) -> di
             named.append(task.position)
         for record in task.manifests:
             named += _of_manifest(caller, task, record, words)
+            named += [record.reason] if record.reason is not None else []
         shown[task.task_id] = named
     return shown
 

@@ -23,7 +23,6 @@ from workmate_server.http.requests import read_json_bytes
 from workmate_server.http.services import Services, services_of
 from workmate_server.http.translate import Asked, make_submission, read_task_body
 from workmate_server.identity.authenticate import Caller
-from workmate_server.store import reads_tasks
 from workmate_shared.kernel.ids import task_id_for
 from workmate_shared.kernel.table import Row
 from workmate_shared.tasks.table import TASK_TABLE
@@ -73,7 +72,7 @@ def _prepare_creation(
         expected_version=0,
         body=body,
     )
-    return make_submission(services, asked, None, {"source": source})
+    return make_submission(services, asked, {"source": source})
 
 
 def _creation_key(request: web.Request, body: dict[str, Any], natural: str) -> str:
@@ -108,9 +107,7 @@ def _prepare(
         expected_version=version,
         body=body,
     )
-    with services.database.read() as connection:
-        task = reads_tasks.read_task(connection, caller.tenant_id, task_id)
-    return make_submission(services, asked, task)
+    return make_submission(services, asked)
 
 
 async def _decide(

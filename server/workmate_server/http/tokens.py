@@ -29,7 +29,7 @@ from workmate_shared.kernel.ids import Identifier
 from workmate_shared.kernel.instants import Instant, format_instant, seconds_between
 from workmate_shared.kernel.table import Role
 from workmate_shared.principals.commands import AccessToken, EnrolmentCode, Roles
-from workmate_shared.principals.enrolment import SECRET_BYTES, code_hash, make_code
+from workmate_shared.principals.enrolment import SECRET_BYTES, code_check, code_hash, make_code
 from workmate_shared.principals.principal import CredentialRecord
 from workmate_shared.wire.intake import MessageError
 
@@ -123,7 +123,7 @@ def _code_submission(asked: Request, code: str) -> Submission:
     life = timedelta(seconds=services.settings.enrolment_code_life_seconds)
     credential = EnrolmentCode(
         credential_id=services.entropy.uuid7(),
-        code_hash=code_hash(code),
+        code_check=code_check(code_hash(code)),
         expires_at=format_instant(services.clock.now() + life),
     )
     return submission_for(
@@ -135,7 +135,7 @@ def _code_members(decided: Decided, code: str) -> Mapping[str, Any]:
     stored = _stored(decided)
     if not isinstance(stored, EnrolmentCode):
         return {}
-    fresh = stored.code_hash == code_hash(code)
+    fresh = stored.code_check == code_check(code_hash(code))
     members = {"code": code if fresh else None, "expires_at": stored.expires_at}
     return members if fresh else {**members, ALREADY_ISSUED: True}
 

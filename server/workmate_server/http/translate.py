@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from workmate_server.engine.model import Submission
 from workmate_server.http.bodies import OVERRIDE_REASON, body_type, own_fields
@@ -19,9 +18,7 @@ from workmate_server.http.services import Services
 from workmate_server.identity.authenticate import Caller
 from workmate_shared.kernel.command import COMMAND_SCHEMA, Command
 from workmate_shared.kernel.table import Row
-from workmate_shared.tasks.manifest import Manifest
-from workmate_shared.tasks.policy import ProofPolicy, Retention
-from workmate_shared.tasks.task import Task
+from workmate_shared.tasks.policy import Retention
 from workmate_shared.wire.codec import decode, encode
 from workmate_shared.wire.commitment import SALT_BYTES, Disclosure, make_disclosure
 from workmate_shared.wire.fingerprint import request_fingerprint
@@ -57,15 +54,14 @@ def read_task_body(services: Services, command: str, data: bytes) -> dict[str, A
 
 
 def make_submission(
-    services: Services, asked: Asked, task: Task | None, filled_in: Mapping[str, Any] | None = None
+    services: Services, asked: Asked, filled_in: Mapping[str, Any] | None = None
 ) -> Submission:
-    """Return the submission that a request asks for; `task` is its task as it is now, if any.
+    """Return the submission that a request asks for.
 
     `filled_in` are public fields that the server adds without their counting in the fingerprint.
     Raises MessageError, or ProblemError for a caller without any role.
     """
     body = _with_upper_pin(asked.body)
-    classes = _retention(asked, task)
     personal = dict(body.get("personal") or {})
     override = body.get("override")
     if override is not None:
@@ -75,7 +71,7 @@ def make_submission(
     for name, value in (("personal", personal or None), ("position", body.get("position"))):
         if value is not None:
             salt = services.entropy.token_bytes(SALT_BYTES)
-            committed[name], disclosure = make_disclosure(value, salt, classes[name])
+            committed[name], disclosure = make_disclosure(value, salt, getattr(Retention(), name))
             given[committed[name]] = disclosure
     for commitment, disclosure in body.get("disclosures", {}).items():
         given[commitment] = msgspec.convert(disclosure, Disclosure)
@@ -89,7 +85,6 @@ def make_submission(
         asked,
         public | committed | {"occurred_at": occurred_at},
         given,
-        proof_classes=None if task is None else task.proof_policy.retention,
     )
 
 
@@ -98,13 +93,11 @@ def submission_of(
     asked: Asked,
     public: Mapping[str, Any],
     given: Mapping[str, Disclosure],
-    *,
-    proof_classes: Retention | None = None,
 ) -> Submission:
     """Return the submission of a command with these public fields and these disclosures.
 
-    Only what the message commits to is kept of `given`; a proof's values take the classes of
-    `proof_classes`. Raises MessageError, or ProblemError for a caller without any role.
+    Only what the message commits to is kept of `given`. Raises MessageError, or ProblemError for a
+    caller without any role.
     """
     caller, row = asked.caller, asked.row
     role = caller.acting_role(row, override="override" in public)
@@ -136,49 +129,17 @@ def submission_of(
             asked.expected_version,
             {name: value for name, value in asked.body.items() if name not in _UNPRINTED},
         ),
-        disclosures=_kept(command, message, given, proof_classes),
+        disclosures=_kept(command, message, given),
     )
 
 
 def _kept(
-    command: Command,
-    message: Message,
-    given: Mapping[str, Disclosure],
-    classes: Retention | None,
+    command: Command, message: Message, given: Mapping[str, Disclosure]
 ) -> dict[str, Disclosure]:
-    kept = {name: given[name] for name in command.commitments()}
+    named = [*command.commitments()]
     if message.manifest is not None:
-        kept |= _proof_disclosures(message.manifest, given, classes)
-    return kept
-
-
-def _proof_disclosures(
-    manifest: Manifest, given: Mapping[str, Disclosure], classes: Retention | None
-) -> dict[str, Disclosure]:
-    """Return a proof's values under the classes of the task's policy; a sender's are only claims."""
-    judged = {}
-    for name in ("personal", "position"):
-        commitment = getattr(manifest, name)
-        if commitment is None:
-            continue
-        disclosure = given[commitment]
-        if classes is not None:
-            disclosure = replace(disclosure, retention_class=getattr(classes, name))
-        judged[commitment] = disclosure
-    return judged
-
-
-def _retention(asked: Asked, task: Task | None) -> dict[str, str]:
-    """Return the retention classes of a command's own personal value and position."""
-    retention = Retention() if task is None else task.proof_policy.retention
-    declared = asked.body.get("proof_policy")
-    if declared is not None:
-        retention = msgspec.convert(declared, ProofPolicy).retention
-    personal = retention.personal
-    if task is not None and "reason" in (asked.body.get("personal") or {}):
-        decided = task.manifest(asked.body.get("manifest_id"))
-        personal = decided.retention_class if decided is not None else personal
-    return {"personal": personal, "position": retention.position}
+        named += message.manifest.commitments()
+    return {name: given[name] for name in named}
 
 
 def _with_upper_pin(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -61,8 +61,8 @@ def _compare(
     except (msgspec.DecodeError, SignatureError, MalformedError) as error:
         detail = f"the copied header of tenant {tenant_id} cannot be read: {error}"
         return Disagreement(tenant_id, "head_copy_damaged", detail)
-    detail = _missing(connection, tenant_id, header, header_hash(payload))
-    return None if detail is None else Disagreement(tenant_id, "log_behind_head", detail)
+    missing = _missing(connection, tenant_id, header, header_hash(payload))
+    return None if missing is None else Disagreement(tenant_id, "log_behind_head", missing)
 
 
 def _missing(connection: Connection, tenant_id: str, header: Header, hashed: str) -> str | None:

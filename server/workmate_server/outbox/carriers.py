@@ -4,7 +4,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from workmate_server.store.outbox import Due, Subscription
+from workmate_server.store.deliveries import Due
+from workmate_server.store.outbox import Subscription
 
 
 class Attempt(Struct, frozen=True, kw_only=True):

@@ -10,15 +10,17 @@ import logging
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from workmate_server.config import Settings
 from workmate_server.engine.blocking import RunBlocking
 from workmate_server.outbox.carriers import Attempt, Carrier
 from workmate_server.outbox.retries import backoff_seconds
 from workmate_server.ports import Clock, Entropy
-from workmate_server.store import outbox
+from workmate_server.store import deliveries
 from workmate_server.store.database import Database, DatabaseAwayError
-from workmate_server.store.outbox import Due, Lease, Settled, Subscription
+from workmate_server.store.deliveries import Due, Lease, Settled
+from workmate_server.store.outbox import DEAD, DELIVERED, PENDING, RowStatus, Subscription
 from workmate_shared.kernel.instants import format_instant
 
 LOG = logging.getLogger(__name__)
@@ -89,13 +91,13 @@ class Relay:
                 running[name] = asyncio.create_task(self._work_for(subscription, fencing))
 
     async def _until_news(
-        self, stopping: asyncio.Future[bool], running: Mapping[str, asyncio.Task[int]]
+        self, stopping: asyncio.Future[Any], running: Mapping[str, asyncio.Task[int]]
     ) -> None:
         poll = asyncio.ensure_future(
             self._parts.clock.sleep(self._parts.settings.relay_poll_seconds)
         )
         try:
-            waits = {stopping, poll, *running.values()}
+            waits: set[asyncio.Future[Any]] = {stopping, poll, *running.values()}
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             poll.cancel()
@@ -108,13 +110,13 @@ class Relay:
 
     def _find_work(self) -> list[tuple[Subscription, int]]:
         with self._parts.database.read() as connection:
-            work = outbox.find_work(connection, self._parts.owner, self._parts.instant())
+            work = deliveries.find_work(connection, self._parts.owner, self._parts.instant())
         return [found for found in work if found[0].kind in self._carriers]
 
     def _claim(self, subscription: Subscription, fencing: int) -> Lease | None:
         until = self._parts.instant(self._parts.settings.relay_lease_seconds)
         with self._parts.database.write() as connection:
-            return outbox.claim(
+            return deliveries.claim(
                 connection, subscription, self._parts.owner, seen_fencing=fencing, until=until
             )
 
@@ -152,21 +154,21 @@ class _Pass:
                 attempt = await self._carrier.deliver(self._lease.subscription, due)
             settled = self._judge(due, attempt)
             await self._settle(settled)
-            if settled.status == outbox.PENDING and self._carrier.in_order:
+            if settled.status == PENDING and self._carrier.in_order:
                 return
 
     def _judge(self, due: Due, attempt: Attempt) -> Settled:
         settings = self._parts.settings
         number = due.attempts + 1
         wait = 0.0
-        status: outbox.RowStatus
+        status: RowStatus
         if attempt.delivered:
-            status = outbox.DELIVERED
+            status = DELIVERED
         elif attempt.gone or number % settings.webhook_attempts_max == 0:
             # A row that was driven again has a whole new run of attempts.
-            status = outbox.DEAD
+            status = DEAD
         else:
-            status = outbox.PENDING
+            status = PENDING
             in_run = due.attempts % settings.webhook_attempts_max + 1
             wait = backoff_seconds(
                 in_run, attempt.retry_after_seconds, settings, self._parts.entropy
@@ -201,7 +203,7 @@ class _Pass:
 
     def _due(self) -> list[Due]:
         with self._parts.database.read() as connection:
-            return outbox.due_rows(
+            return deliveries.due_rows(
                 connection,
                 self._lease,
                 self._parts.instant(),
@@ -212,13 +214,13 @@ class _Pass:
     def _record(self, together: list[Settled]) -> bool:
         until = self._parts.instant(self._parts.settings.relay_lease_seconds)
         with self._parts.database.write() as connection:
-            return outbox.settle(
+            return deliveries.settle(
                 connection, self._lease, until, together, in_order=self._carrier.in_order
             )
 
     def _release(self) -> None:
         with self._parts.database.write() as connection:
-            outbox.renew(connection, self._lease, None)
+            deliveries.renew(connection, self._lease, None)
 
 
 def _reap(running: dict[str, asyncio.Task[int]]) -> bool:

@@ -18,7 +18,8 @@ from workmate_server.outbox.carriers import Attempt
 from workmate_server.ports import Clock
 from workmate_server.store import loads
 from workmate_server.store.database import Connection, Database
-from workmate_server.store.outbox import Due, Subscription
+from workmate_server.store.deliveries import Due
+from workmate_server.store.outbox import Subscription
 from workmate_shared.kernel.command import COMMAND_SCHEMA, Actor
 from workmate_shared.kernel.instants import format_instant
 from workmate_shared.kernel.lifecycle import Blob

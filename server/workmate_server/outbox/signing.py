@@ -17,7 +17,7 @@ from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
 from workmate_server.ports import Entropy
-from workmate_server.store.outbox import Due
+from workmate_server.store.deliveries import Due
 
 CONTENT_TYPE = "application/cloudevents+json"
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what every such secret begins with

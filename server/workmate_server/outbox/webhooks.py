@@ -18,7 +18,8 @@ from workmate_server.outbox.carriers import Attempt
 from workmate_server.outbox.retries import read_retry_after
 from workmate_server.outbox.signing import SecretError, cloud_event, headers_for, open_secret
 from workmate_server.ports import Clock
-from workmate_server.store.outbox import Due, Subscription
+from workmate_server.store.deliveries import Due
+from workmate_server.store.outbox import Subscription
 
 USER_AGENT = "workmate-server"
 

@@ -1,10 +1,11 @@
-"""What the commit path writes, one statement a table and batch."""
+"""What the commit path writes, one statement a table and batch; each is built once."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, update
 
+from workmate_server.store.compiled import write_rows
 from workmate_server.store.database import Database
 from workmate_server.store.tables import (
     PROJECTIONS,
@@ -30,6 +31,20 @@ _HEADS = table_of(TenantHead)
 _MANIFESTS = table_of(EvidenceManifest)
 _CREDENTIALS = table_of(CredentialRow)
 
+_ADD_COMMANDS = insert(_COMMANDS)
+_ADD_EVENTS = insert(_EVENTS)
+_ADD_BATCHES = insert(_BATCHES)
+_ADD_CREDENTIALS = insert(_CREDENTIALS)
+_ADD_OUTBOX = insert(table_of(OutboxRow))
+_MOVE_HEAD = (
+    update(_HEADS)
+    .where(_HEADS.c.tenant_id == bindparam("tenant"))
+    .values(
+        seq=bindparam("new_seq"),
+        batch=bindparam("new_batch"),
+        header_hash=bindparam("new_header_hash"),
+    )
+)
 _SET_STATUS = (
     update(_MANIFESTS)
     .where(
@@ -56,10 +71,9 @@ def append_log(
     batch: dict[str, Any],
 ) -> None:
     """Append one batch to the log: its decided commands, their events and the signed header."""
-    connection.execute(insert(_COMMANDS), list(commands))
-    if events:
-        connection.execute(insert(_EVENTS), list(events))
-    connection.execute(insert(_BATCHES), [batch])
+    write_rows(connection, _ADD_COMMANDS, commands)
+    write_rows(connection, _ADD_EVENTS, events)
+    write_rows(connection, _ADD_BATCHES, [batch])
 
 
 def write_projections(
@@ -68,9 +82,8 @@ def write_projections(
     """Write projected rows (`engine.project.Projected`) over those that are there."""
     credentials = list(rows.credentials.values())
     added = [row for row in credentials if "added_seq" in row]
-    if added:
-        # Never over another: an id that two processes give away at once is a duplicate.
-        connection.execute(insert(_CREDENTIALS), added)
+    # Never over another: an id that two processes give away at once is a duplicate.
+    write_rows(connection, _ADD_CREDENTIALS, added)
     for table, values in (
         (TaskSnapshot, rows.tasks.values()),
         (PrincipalRow, rows.principals.values()),
@@ -106,13 +119,15 @@ def write_disclosures(
 
 def write_outbox(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     """Queue events for their subscriptions."""
-    if rows:
-        connection.execute(insert(table_of(OutboxRow)), list(rows))
+    write_rows(connection, _ADD_OUTBOX, rows)
 
 
-def move_head(connection: Connection, tenant_id: str, values: Mapping[str, Any]) -> None:
+def move_head(
+    connection: Connection, tenant_id: str, *, seq: int, batch: int, header_hash: str
+) -> None:
     """Set where a tenant's log ends."""
-    connection.execute(update(_HEADS).where(_HEADS.c.tenant_id == tenant_id).values(**values))
+    moved = {"new_seq": seq, "new_batch": batch, "new_header_hash": header_hash}
+    connection.execute(_MOVE_HEAD, {"tenant": tenant_id, **moved})
 
 
 def create_head(database: Database, connection: Connection, row: Mapping[str, Any]) -> None:

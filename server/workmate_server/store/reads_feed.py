@@ -1,13 +1,14 @@
 """What a device pulls: the objects that changed for its worker, and what it must know beside them.
 
-Each function is one indexed look; none grows with the length of the log.
+Each function is one indexed look; none grows with the length of the log. The statements that every
+sync asks for are built once, because building one costs more than running it.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, and_, bindparam, func, select
 
 from workmate_server.store.database import Database
 from workmate_server.store.pages import Page
@@ -35,6 +36,64 @@ _USES = table_of(CredentialUse)
 TASK = "task"
 LOG_KEY = "log_key"
 REVOKED = "credential.revoked"
+
+_TENANT: Any = bindparam("tenant")
+_MINE = and_(
+    _FEED.c.tenant_id == _TENANT,
+    _FEED.c.audience == bindparam("audience"),
+    _FEED.c.seq > bindparam("after"),
+)
+_SOURCE = _FEED.outerjoin(
+    _TASKS,
+    and_(
+        _TASKS.c.tenant_id == _FEED.c.tenant_id,
+        _TASKS.c.task_id == _FEED.c.object_id,
+        _FEED.c.kind == TASK,
+        _FEED.c.removed_why.is_(None),
+    ),
+)
+_SIZES = (
+    select(_FEED.c.seq, func.coalesce(func.length(_TASKS.c.snapshot), 0).label("size"))
+    .select_from(_SOURCE)
+    .where(_MINE)
+    .order_by(_FEED.c.seq)
+    .limit(bindparam("look"))
+)
+_ITEMS = (
+    select(
+        _FEED.c.kind,
+        _FEED.c.object_id,
+        _FEED.c.seq,
+        _FEED.c.removed_why,
+        _TASKS.c.snapshot,
+    )
+    .select_from(_SOURCE)
+    .where(_MINE, _FEED.c.seq <= bindparam("end"))
+    .order_by(_FEED.c.seq, _FEED.c.kind, _FEED.c.object_id)
+)
+_ANY = select(_FEED.c.seq).where(_MINE).limit(1)
+_KEY_EVENTS = (
+    select(_EVENTS)
+    .join(
+        _CREDENTIALS,
+        and_(
+            _CREDENTIALS.c.tenant_id == _EVENTS.c.tenant_id,
+            _CREDENTIALS.c.added_seq == _EVENTS.c.seq,
+        ),
+    )
+    .where(
+        _CREDENTIALS.c.tenant_id == _TENANT,
+        _CREDENTIALS.c.kind == LOG_KEY,
+        _EVENTS.c.batch > bindparam("after"),
+    )
+    .order_by(_EVENTS.c.seq)
+)
+_CONTACT = select(_USES).where(
+    _USES.c.tenant_id == _TENANT, _USES.c.credential_id == bindparam("credential")
+)
+_MADE = select(_BATCHES.c.server_time).where(
+    _BATCHES.c.tenant_id == _TENANT, _BATCHES.c.batch == bindparam("number")
+)
 
 
 class FeedItem(Struct, frozen=True):
@@ -69,34 +128,14 @@ def load_page(
     Should more objects of one seq have changed than a page takes, they are one larger page. The last
     page reaches to `newest_seq`, which the same transaction read as the end of the log.
     """
-    c = _FEED.c
-    mine = and_(c.tenant_id == tenant_id, c.audience == audience, c.seq > after_seq)
-    source = _FEED.outerjoin(
-        _TASKS,
-        and_(
-            _TASKS.c.tenant_id == c.tenant_id,
-            _TASKS.c.task_id == c.object_id,
-            c.kind == TASK,
-            c.removed_why.is_(None),
-        ),
-    )
-    size = func.coalesce(func.length(_TASKS.c.snapshot), 0).label("size")
-    rows = connection.execute(
-        select(c.seq, size).select_from(source).where(mine).order_by(c.seq).limit(page.look)
-    ).all()
+    mine = {"tenant": tenant_id, "audience": audience, "after": after_seq}
+    rows = connection.execute(_SIZES, {**mine, "look": page.look}).all()
     shown, more = page.cut(rows)
     end = _end_of_seq(shown, rows) if more else newest_seq
     if more and not changed_after(connection, tenant_id, audience, end):
         end, more = newest_seq, False
-    found = connection.execute(
-        select(_FEED, _TASKS.c.snapshot)
-        .select_from(source)
-        .where(mine, c.seq <= end)
-        .order_by(c.seq, c.kind, c.object_id)
-    )
-    return FeedPage(
-        [FeedItem(r.kind, r.object_id, r.seq, r.removed_why, r.snapshot) for r in found], end, more
-    )
+    found = connection.execute(_ITEMS, {**mine, "end": end}) if rows else ()
+    return FeedPage([FeedItem(*row) for row in found], end, more)
 
 
 def _end_of_seq(shown: Sequence[Any], rows: Sequence[Any]) -> int:
@@ -110,11 +149,8 @@ def _end_of_seq(shown: Sequence[Any], rows: Sequence[Any]) -> int:
 
 def changed_after(connection: Connection, tenant_id: str, audience: str, seq: int) -> bool:
     """Whether anything changed for the audience after `seq`."""
-    c = _FEED.c
-    found = connection.execute(
-        select(c.seq).where(c.tenant_id == tenant_id, c.audience == audience, c.seq > seq).limit(1)
-    )
-    return found.first() is not None
+    mine = {"tenant": tenant_id, "audience": audience, "after": seq}
+    return connection.execute(_ANY, mine).first() is not None
 
 
 def load_manifests(
@@ -136,26 +172,13 @@ def load_manifests(
 
 def load_log_key_events(connection: Connection, tenant_id: str, after_batch: int) -> list[Any]:
     """Return the events that added log keys in batches after one number, in order."""
-    c = _CREDENTIALS.c
-    return list(
-        connection.execute(
-            select(_EVENTS)
-            .join(
-                _CREDENTIALS,
-                and_(c.tenant_id == _EVENTS.c.tenant_id, c.added_seq == _EVENTS.c.seq),
-            )
-            .where(c.tenant_id == tenant_id, c.kind == LOG_KEY, _EVENTS.c.batch > after_batch)
-            .order_by(_EVENTS.c.seq)
-        )
-    )
+    return list(connection.execute(_KEY_EVENTS, {"tenant": tenant_id, "after": after_batch}))
 
 
 def load_contact(connection: Connection, tenant_id: str, credential_id: str) -> Any:
     """Return when a device was last heard of and its report, or None."""
-    c = _USES.c
-    return connection.execute(
-        select(_USES).where(c.tenant_id == tenant_id, c.credential_id == credential_id)
-    ).one_or_none()
+    known = {"tenant": tenant_id, "credential": credential_id}
+    return connection.execute(_CONTACT, known).one_or_none()
 
 
 def load_revocations(connection: Connection, tenant_id: str, principal_id: str) -> list[Any]:
@@ -189,12 +212,9 @@ def newest_batch_before(
     back only moves the answer by so many batches.
     """
     low, high = 0, newest_batch
-    c = _BATCHES.c
     while low < high:
         middle = (low + high + 1) // 2
-        made = connection.execute(
-            select(c.server_time).where(c.tenant_id == tenant_id, c.batch == middle)
-        ).scalar()
+        made = connection.execute(_MADE, {"tenant": tenant_id, "number": middle}).scalar()
         if made is not None and made <= instant:
             low = middle
         else:

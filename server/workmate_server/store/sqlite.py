@@ -8,6 +8,7 @@ our own `BEGIN IMMEDIATE`; readers are `query_only` and short. The library is al
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.pool import QueuePool
 
+from workmate_server.store.compiled import write_rows
 from workmate_server.store.database import (
     DatabaseAwayError,
     DatabaseDamagedError,
@@ -104,18 +106,12 @@ class SqliteDatabase:
 
     def insert_new(self, connection: Connection, table: Any, rows: Rows) -> None:
         """Insert rows whose primary key is new; see `Database.insert_new`."""
-        if rows:
-            connection.execute(insert(table).on_conflict_do_nothing(), list(rows))
+        write_rows(connection, _insert_new(table), rows)
 
     def upsert(self, connection: Connection, table: Any, rows: Rows) -> None:
         """Insert or replace rows by primary key; see `Database.upsert`."""
         if rows:
-            statement = insert(table)
-            keys = [column.name for column in table.primary_key]
-            rest = {name: statement.excluded[name] for name in rows[0] if name not in keys}
-            connection.execute(
-                statement.on_conflict_do_update(index_elements=keys, set_=rest), list(rows)
-            )
+            write_rows(connection, _upsert(table, tuple(rows[0])), rows)
 
     def check(self) -> list[str]:
         """Return what SQLite's and the cipher's integrity checks find."""
@@ -148,6 +144,19 @@ class SqliteDatabase:
         """Close every connection."""
         self._reader.dispose()
         self._writer.dispose()
+
+
+@cache
+def _insert_new(table: Any) -> Any:
+    return insert(table).on_conflict_do_nothing()
+
+
+@cache
+def _upsert(table: Any, names: tuple[str, ...]) -> Any:
+    statement = insert(table)
+    keys = [column.name for column in table.primary_key]
+    rest = {name: statement.excluded[name] for name in names if name not in keys}
+    return statement.on_conflict_do_update(index_elements=keys, set_=rest)
 
 
 def _read_text(stored: bytes) -> str:

@@ -206,7 +206,10 @@ class EvidenceManifest(ServerTable, table=True):
     """Every manifest that a task knows, with its bytes and its status."""
 
     __tablename__ = "evidence_manifest"
-    __table_args__ = _strict(UniqueConstraint("tenant_id", "task_id", "content_hash"))
+    __table_args__ = _strict(
+        UniqueConstraint("tenant_id", "task_id", "content_hash"),
+        Index("evidence_manifest_status", "tenant_id", "status"),
+    )
     tenant_id: str = _text(key=True)
     task_id: str = _text(key=True)
     manifest_id: str = _text(key=True)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, exists, select
 
 from workmate_server.store.loads import BATCHES, COMMANDS, EVENTS, HEADS, IDS_MAX
 from workmate_server.store.tables import (
@@ -172,12 +172,16 @@ def _rows_of(
     return found
 
 
-def projection_owners(connection: Connection, tenant_id: str) -> set[tuple[str, Any]]:
-    """Return (table, aggregate id) for every aggregate that has projection rows or disclosures."""
-    found = set()
+def ownerless(connection: Connection, tenant_id: str) -> list[tuple[str, Any]]:
+    """Return (table, aggregate id) for projections and disclosures of aggregates without events."""
+    found = []
     for name, (table, column) in _OWNED.items():
-        rows = connection.execute(
-            select(table.c[column]).where(table.c.tenant_id == tenant_id).distinct()
+        owner = table.c[column]
+        events = exists().where(
+            EVENTS.c.tenant_id == table.c.tenant_id, EVENTS.c.aggregate_id == owner
         )
-        found |= {(name, owner) for owner in rows.scalars()}
+        rows = connection.execute(
+            select(owner).where(table.c.tenant_id == tenant_id, ~events).distinct()
+        )
+        found += [(name, stray) for stray in rows.scalars()]
     return found

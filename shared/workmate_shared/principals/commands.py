@@ -59,9 +59,9 @@ class AccessToken(_Credential, frozen=True, tag="token", kw_only=True):
 
 
 class EnrolmentCode(_Credential, frozen=True, tag="enrolment_code", kw_only=True):
-    """The hash of a one-time code, usable until it expires."""
+    """What a one-time code is known by (`enrolment.code_check`), usable until it expires."""
 
-    code_hash: HashHex
+    code_check: HashHex
     expires_at: Instant
 
     def __post_init__(self) -> None:

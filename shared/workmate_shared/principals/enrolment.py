@@ -11,6 +11,7 @@ from typing import Literal
 from workmate_shared.kernel.hashing import blake3_hex
 
 CODE_DOMAIN = "workmate.enrolment-code.v1"
+CHECK_DOMAIN = "workmate.enrolment-check.v1"
 
 SECRET_BYTES = 16
 """Random bytes in a code."""
@@ -81,6 +82,14 @@ def code_hash(text: str) -> str:
     """
     secret, _ = parse_code(text)
     return blake3_hex(CODE_DOMAIN, secret)
+
+
+def code_check(hashed: str) -> str:
+    """Return what the log keeps of a code's hash, as hex: enough to know it, not to use it.
+
+    The hash itself enrols a device, and events reach readers who must not be able to.
+    """
+    return blake3_hex(CHECK_DOMAIN, hashed.encode())
 
 
 def key_matches(server_key_id: str, prefix: bytes) -> bool:

@@ -12,6 +12,7 @@ from workmate_shared.kernel.lifecycle import Context, Lifecycle, PrincipalFacts,
 from workmate_shared.kernel.table import Role, Row
 from workmate_shared.principals import commands as c
 from workmate_shared.principals import events as e
+from workmate_shared.principals.enrolment import code_check
 from workmate_shared.principals.table import ACTIVE, DEACTIVATED, PRINCIPAL_TABLE
 
 _OFFICE = frozenset({Role.ADMIN, Role.AUDITOR, Role.SYSTEM})
@@ -155,7 +156,7 @@ def _guard_enrolment(state: Principal, command: c.Enrol, context: Context) -> Re
         return Refusal("credential_exists", {"credential_id": device_id})
     usable = any(
         isinstance(record.credential, c.EnrolmentCode)
-        and record.credential.code_hash == command.command_id
+        and record.credential.code_check == code_check(command.command_id)
         and not record.revoked
         and seconds_between(context.now, record.credential.expires_at) > 0
         for record in state.credentials

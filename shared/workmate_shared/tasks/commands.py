@@ -13,7 +13,7 @@ from workmate_shared.kernel.instants import Instant, check_instant, parse_instan
 from workmate_shared.tasks.manifest import ArticleVersion
 from workmate_shared.tasks.policy import ProofPolicy, ShortText
 
-MANIFEST_BASE64_MAX = 700_000
+MANIFEST_BASE64_MAX = 350_000
 EVIDENCE_MAX = 500
 
 Skill = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*$(?!\n)", max_length=64)]

@@ -21,7 +21,7 @@ from workmate_shared.tasks.policy import ProofPolicy
 
 
 class ManifestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the task knows of one proof: whose it is, who decided what."""
+    """What the task knows of one proof: whose it is, who decided what, and the commitment to why."""
 
     manifest_id: str
     content_hash: str
@@ -35,6 +35,7 @@ class ManifestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     on_behalf_of: str | None = None
     submitted_at: str | None = None
     decided_by: str | None = None
+    reason: str | None = None
 
 
 class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -162,7 +163,7 @@ def _handed_over(state: Task, event: e.EvidenceHandedOver) -> dict[str, Any]:
 def _decided(status: ManifestStatus, moves_to: str | None) -> Callable[[Task, Any], dict[str, Any]]:
     def change(state: Task, event: Any) -> dict[str, Any]:
         record = state.known_manifest(event.manifest_id)
-        decided = replace(record, status=status, decided_by=event.actor.id)
+        decided = replace(record, status=status, decided_by=event.actor.id, reason=event.personal)
         moved = {"state": moves_to} if moves_to else {}
         return {"manifests": _with(state, decided), **moved}
 

@@ -21,7 +21,7 @@ from workmate_shared.wire.codec import MAX_DETAIL, MalformedError, decode
 from workmate_shared.wire.commitment import Disclosure, DisclosureError, open_disclosure
 from workmate_shared.wire.registry import COMMAND_TYPES, EVENT_TYPES, kind_of_command
 
-MAX_COMMAND_BYTES = 768 * 1024
+MAX_COMMAND_BYTES = 512 * 1024
 """The largest command in bytes; a manifest of the largest size fits."""
 
 NAME_SHOWN = 64

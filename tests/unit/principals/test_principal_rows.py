@@ -97,7 +97,7 @@ def test_a_deactivated_principal_keeps_its_roles_and_is_not_active() -> None:
     "credential",
     [
         AccessToken(credential_id="c-1", token_hash="0e" * 32, roles=(Role.WORKER,)),
-        EnrolmentCode(credential_id="c-1", code_hash="0e" * 32, expires_at=NOW),
+        EnrolmentCode(credential_id="c-1", code_check="0e" * 32, expires_at=NOW),
         DeviceKey(credential_id="c-1", public_key="0e" * 32),
         LogKey(credential_id="c-1", public_key="0e" * 32),
     ],
@@ -260,7 +260,7 @@ def test_every_row_of_a_principal_writes_an_event_that_exists() -> None:
         {
             "kind": "enrolment_code",
             "credential_id": "c",
-            "code_hash": "0e" * 32,
+            "code_check": "0e" * 32,
             "expires_at": "2026-02-30T00:00:00Z",
         },
         {"kind": "device", "credential_id": "c", "public_key": "0e" * 31},

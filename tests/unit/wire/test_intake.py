@@ -172,9 +172,9 @@ def test_more_bytes_than_the_limit_are_refused_before_they_are_parsed() -> None:
 
 def test_a_command_of_the_largest_manifest_fits() -> None:
     carried = manifest_fields(make_manifest())
-    longest = make_command("hand_over", **(carried | {"manifest": "A" * 700_000}))
+    longest = make_command("hand_over", **(carried | {"manifest": "A" * 350_000}))
     assert isinstance(decode_command(encode(longest)), Command)
-    assert refuse("hand_over", manifest="A" * 700_001) == ("invalid_command", "$.manifest")
+    assert refuse("hand_over", manifest="A" * 350_001) == ("invalid_command", "$.manifest")
 
 
 @pytest.mark.parametrize(

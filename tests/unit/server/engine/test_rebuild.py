@@ -28,7 +28,7 @@ OFFICE = ("assign", "release", "amend", "amend_personal", "cancel")
 CREDENTIALS = (
     DeviceKey(credential_id="device-1", public_key="0a" * 32),
     AccessToken(credential_id="token-1", token_hash="0b" * 32, roles=(Role.WORKER,)),
-    EnrolmentCode(credential_id="code-1", code_hash="0c" * 32, expires_at=NEVER),
+    EnrolmentCode(credential_id="code-1", code_check="0c" * 32, expires_at=NEVER),
 )
 
 TASKS = 8

@@ -251,7 +251,9 @@ async def test_one_command_that_is_too_large_costs_no_other_its_outcome(
 ) -> None:
     job = await office.job("assigned")
     accept = handheld.signed("accept", job, expected_version=2)
-    large = handheld.sign(b'{"command_id":"large","x":"' + b"x" * 300_000 + b'"}')
+    # In base64 three bytes are four.
+    fill = b"x" * (office.services.settings.command_bytes_max * 3 // 4)
+    large = handheld.sign(b'{"command_id":"large","x":"' + fill + b'"}')
     first, second = await handheld.outcomes(large, accept)
     assert (first.status, first.code, first.command_id) == ("retry", "too_large", "large")
     assert second.status == "committed"

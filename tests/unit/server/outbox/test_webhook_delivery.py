@@ -14,7 +14,8 @@ from workmate_server.config import Settings
 from workmate_server.outbox.carriers import Attempt
 from workmate_server.outbox.signing import make_secret, seal_secret
 from workmate_server.outbox.webhooks import WebhookCarrier
-from workmate_server.store.outbox import Due, Subscription
+from workmate_server.store.deliveries import Due
+from workmate_server.store.outbox import Subscription
 from workmate_server.telemetry.system import SystemClock, SystemEntropy
 
 KEY = bytes(range(32))

@@ -17,7 +17,7 @@ from workmate_server.outbox.signing import (
     seal_secret,
     sign,
 )
-from workmate_server.store.outbox import Due
+from workmate_server.store.deliveries import Due
 from workmate_server.telemetry.system import SystemEntropy
 
 KEY = bytes(range(32))

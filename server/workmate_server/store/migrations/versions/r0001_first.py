@@ -228,6 +228,9 @@ def _evidence_manifest() -> None:
         sa.UniqueConstraint("tenant_id", "task_id", "content_hash"),
         sqlite_strict=True,
     )
+    op.create_index(
+        "evidence_manifest_status", "evidence_manifest", ["tenant_id", "status"], unique=False
+    )
 
 
 def _feed() -> None:
