@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from workmate_server.engine.answers import replay_stored, retry_with
 from workmate_server.engine.model import Decided, LoggedEvent, Submission
 from workmate_server.engine.project import Projected, project, seal
+from workmate_server.engine.subscribers import gets
 from workmate_server.engine.workspace import Workspace
 from workmate_server.store import appends, loads
 from workmate_server.store.database import Connection, Database
@@ -270,6 +271,7 @@ class Commit:
                 _outbox_row(subscription, row, self._now)
                 for subscription in subscriptions
                 for row in event_rows
+                if gets(subscription.kind, row["type"])
             ],
         )
 

@@ -36,10 +36,8 @@ def check_header_columns(
     )
 
 
-def check_command(
-    place: str, row: Any, leaf: Leaf, actors: Actors, findings: Findings
-) -> Command | None:
-    """Report what in a row of `command_log` its leaf, its bytes or its signature do not say.
+def check_command(place: str, row: Any, leaf: Leaf, findings: Findings) -> Command | None:
+    """Report what in a row of `command_log` its leaf and its bytes do not say.
 
     Returns the decoded command, or None where it cannot be read.
     """
@@ -79,13 +77,13 @@ def check_command(
             "command_id": (row.command_id, command.command_id),
         },
     )
-    _check_signature(place, row, command, actors, findings)
     return command
 
 
-def _check_signature(
+def check_signature(
     place: str, row: Any, command: Command, actors: Actors, findings: Findings
 ) -> None:
+    """Report a command that its device did not sign; those of people's programs have no device."""
     device_id = command.actor.device_id
     if device_id is None:
         for column in ("keyid", "signature"):

@@ -16,6 +16,7 @@ from workmate_server.engine.verify_columns import (
     check_decision,
     check_event,
     check_header_columns,
+    check_signature,
 )
 from workmate_server.engine.verify_report import Findings
 from workmate_server.engine.workspace import SYSTEM_ID
@@ -160,7 +161,7 @@ class LogWalk:
                 self._findings.compare(
                     here, "changed", {"leaf": ((leaf.tenant_id, leaf.lineage), said)}
                 )
-            read = check_command(here, command, leaf, self._actors, self._findings)
+            read = check_command(here, command, leaf, self._findings)
             decisions.append(_Decision(command, leaf, read))
         return decisions
 
@@ -184,7 +185,7 @@ class LogWalk:
         self, number: int, header: Header | None, decisions: Sequence[_Decision]
     ) -> int:
         """Check the events of a batch; return the seq at which it ends."""
-        signed = {step.seq: (one, step) for one in decisions for step in one.leaf.events}
+        signed = {step.seq for one in decisions for step in one.leaf.events}
         if header is not None:
             first, last = header.first_seq, header.last_seq
         else:
@@ -193,16 +194,28 @@ class LogWalk:
         rows, passed = self._events.take(first, last)
         self._report_events(passed)
         stored = {event.seq: event for event in rows}
-        for seq in sorted({*range(first, last + 1), *signed}):
-            place = f"audit_event seq {seq}"
-            if seq not in stored:
-                self._findings.add(place, "missing", f"batch {number} signs for it")
-            elif seq not in signed:
-                self._findings.add(place, "inserted", "no decision of its batch signs for it")
-            elif self._read_event(place, stored[seq], *signed[seq]):
-                continue
-            self._actors.doubt(signed[seq][0].leaf.aggregate_id if seq in signed else None)
+        # Decision by decision: one may announce the key with which the next is signed.
+        for decision in decisions:
+            self._check_decision(number, decision, stored)
+        for seq in sorted(stored.keys() - signed):
+            self._findings.add(f"audit_event seq {seq}", "inserted", "no decision signs for it")
+            self._actors.doubt()
+        for seq in sorted(set(range(first, last + 1)) - stored.keys() - signed):
+            self._findings.add(f"audit_event seq {seq}", "missing", "the header counts it")
         return last
+
+    def _check_decision(self, number: int, decision: _Decision, stored: Mapping[int, Any]) -> None:
+        row, leaf = decision.row, decision.leaf
+        if decision.command is not None:
+            place = f"command_log batch {number} leaf {row.leaf_index}"
+            check_signature(place, row, decision.command, self._actors, self._findings)
+        for step in leaf.events:
+            place = f"audit_event seq {step.seq}"
+            if step.seq not in stored:
+                self._findings.add(place, "missing", f"batch {number} signs for it")
+            elif self._read_event(place, stored[step.seq], decision, step):
+                continue
+            self._actors.doubt(leaf.aggregate_id)
 
     def _read_event(self, place: str, row: Any, decision: _Decision, step: LeafEvent) -> bool:
         """Check one event; return whether it could be read."""

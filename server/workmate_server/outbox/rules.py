@@ -13,6 +13,7 @@ import msgspec
 from workmate_server.engine.blocking import RunBlocking
 from workmate_server.engine.engine import Engine, OverloadedError, StoppingError
 from workmate_server.engine.model import Decided, Submission
+from workmate_server.engine.subscribers import AUTOMATIC_APPROVAL_KIND, gets
 from workmate_server.engine.workspace import SYSTEM_ID
 from workmate_server.outbox.carriers import Attempt
 from workmate_server.ports import Clock
@@ -37,7 +38,6 @@ from workmate_shared.wire.intake import Message
 AUTOMATIC_APPROVAL = "automatic_approval"
 RULE_PREFIX = "rule:"
 
-_SUBMITTED = "task.proof_submitted"
 _STORED = "evidence.stored"
 _UNRECORDED_FINAL = frozenset({"idempotency_key_reused", "not_found"})
 
@@ -60,7 +60,7 @@ class AutomaticApproval:
 
     async def deliver(self, subscription: Subscription, due: Due) -> Attempt:
         """Apply the rule to one event; see `Carrier.deliver`."""
-        if due.type not in (_SUBMITTED, _STORED):
+        if not gets(AUTOMATIC_APPROVAL_KIND, due.type):
             return Attempt(delivered=True)
         submission = await self.run_blocking(self._look, subscription.tenant_id, due)
         if submission is None:

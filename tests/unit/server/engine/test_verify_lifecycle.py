@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,16 +11,17 @@ import pytest
 from msgspec.structs import replace
 
 from support import commands as build
-from support.eventful import prepare, signed, task_of, worker
-from support.log import Log
+from support.eventful import CODE_HASH, DEVICE_SEED, NEVER, prepare, signed, task_of, worker
+from support.log import Log, open_log
 from support.tampering import Decide, Tables, forge, opened_copy, put_back, read_tables
 from workmate_server.engine import commit
 from workmate_shared.kernel.command import Command, Event
 from workmate_shared.kernel.decision import Committed, Conflict, Rejection, Unchanged
 from workmate_shared.kernel.table import Role
-from workmate_shared.principals.commands import DeviceKey, LogKey
+from workmate_shared.principals.commands import DeviceKey, EnrolmentCode, LogKey
 from workmate_shared.tasks.events import TaskCancelled, TaskObserved
 from workmate_shared.wire.batch import Continuation, build_batch
+from workmate_shared.wire.dsse import public_key_of
 
 
 @pytest.fixture(scope="module")
@@ -213,3 +215,27 @@ def test_a_lineage_that_does_not_say_so_is_reported(
     _continue(log, monkeypatch, wrong[says])
     (found,) = log.verify().findings
     assert (found.place, found.fault) == (f"commit_batch {batch + 1}", "forbidden")
+
+
+async def test_a_device_may_enrol_and_act_in_one_batch(tmp_path: Path) -> None:
+    async with open_log(tmp_path) as log:
+        await log.walk("assigned")
+        code = EnrolmentCode(credential_id="code-1", code_hash=CODE_HASH, expires_at=NEVER)
+        administrator = build.make_actor(Role.SYSTEM)
+        await log.run(log.make("add_credential", actor=administrator, credential=code))
+        by_device = {"actor": worker(device_id=build.DEVICE)}
+        key = public_key_of(DEVICE_SEED).hex()
+        enrol = log.make("enrol", command_id=CODE_HASH, public_key=key, **by_device)
+        accept = log.make("accept", expected_version=2, **by_device)
+        revoke = log.make("revoke_credential", actor=administrator, expected_version=None)
+        late = log.make("start_travel", expected_version=3, **by_device)
+        answers = await log.engine.submit(
+            log.tenant_id,
+            [signed(log, enrol), signed(log, accept), log.submission(revoke), signed(log, late)],
+        )
+        assert [(a.status, a.code) for a in answers] == [
+            *[("committed", None)] * 3,
+            ("rejected", "device_revoked"),
+        ]
+        report = log.verify()
+        assert report.clean, report.findings

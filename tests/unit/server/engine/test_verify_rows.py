@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,7 +22,9 @@ from support.tampering import (
     read_tables,
 )
 from workmate_server.engine.rebuild import rebuild
+from workmate_server.engine.tenants import TenantFounder
 from workmate_server.engine.verify import verify
+from workmate_server.telemetry.system import SystemClock, SystemEntropy
 from workmate_shared.wire.batch import decode_header, encode_header, header_hash
 from workmate_shared.wire.dsse import BATCH_TYPE, public_key_of, sign, sign_bytes
 
@@ -250,3 +253,33 @@ def test_a_trusted_key_that_the_log_has_not_announced_signs_nothing(
     trusted = {**log.public_keys, keyid: public_key_of(OTHER_SEED)}
     (found,) = verify(log.database, log.keys, trusted).findings
     assert (found.place, found.fault) == (f"commit_batch {row['batch']} keyid", "changed")
+
+
+async def _found_another(log: Log) -> str:
+    clock, entropy = SystemClock(), SystemEntropy()
+    await log.engine.start()
+    founder = TenantFounder(log.database, log.engine, clock, entropy)
+    key = log.keys.log_key
+    tenant = await founder.found("Another", key.key_id, key.public_key)
+    await log.engine.stop()
+    return tenant.tenant_id
+
+
+@pytest.mark.parametrize("table", ROW_KEYS)
+def test_a_row_that_went_over_to_another_tenant_is_missed_here_and_named_there(
+    whole: tuple[Log, Tables], tmp_path: Path, table: str
+) -> None:
+    with opened_copy(whole[0].folder, tmp_path) as copy:
+        other = asyncio.run(_found_another(copy))
+        report = verify(copy.database, copy.keys, copy.public_keys)
+        assert report.tenants == 2
+        assert report.clean, report.findings
+        row = whole[1][table][30]
+        copy.tamper(
+            f"UPDATE {table} SET tenant_id = :other WHERE rowid = :rowid",
+            other=other,
+            rowid=row["rowid"],
+        )
+        found = [finding.place for finding in copy.verify().findings]
+        # Once where it is missed, once where it does not belong.
+        assert len([name for name in found if name.startswith(place_of(table, row))]) >= 2
