@@ -20,6 +20,7 @@ EXAMPLE: dict[str, Any] = {
     "credential_id": "tok-3",
     "device_id": "d-2",
     "expected_version": 3,
+    "changed_version": 5,
     "external_id": "42254749",
     "findings": [{"code": "photos_missing", "about": "after"}],
     "hashes": ["9f86d081", "60303ae2"],

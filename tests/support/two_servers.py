@@ -23,6 +23,7 @@ from workmate_shared.kernel.table import Role
 POSTS = 10
 STORM = 40
 NAMES = ("one", "two")
+BARRIER_SECONDS = 120.0
 
 
 class KillOnce:
@@ -41,7 +42,7 @@ class KillOnce:
 def both(act: Callable[..., None], folder: Path, *rest: Any) -> list[int | None]:
     """Run `act(folder, name, barrier, *rest)` in two processes at once; return their exit codes."""
     context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(len(NAMES))
+    barrier = context.Barrier(len(NAMES), timeout=BARRIER_SECONDS)
     processes: list[BaseProcess] = [
         context.Process(target=act, args=(folder, name, barrier, *rest)) for name in NAMES
     ]

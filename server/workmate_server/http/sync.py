@@ -13,6 +13,7 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
+from workmate_server.engine.model import Decided
 from workmate_server.http.authentication import authenticate
 from workmate_server.http.parameters import Parameters
 from workmate_server.http.problems import ProblemError
@@ -27,7 +28,7 @@ from workmate_server.http.requests import read_json_bytes
 from workmate_server.http.responses import json_response
 from workmate_server.http.services import Services, services_of
 from workmate_server.http.stopping import unless_stopping
-from workmate_server.http.sync_commands import push
+from workmate_server.http.sync_commands import Taken, decide, take, tell
 from workmate_server.http.sync_request import Asked, read_sync
 from workmate_server.identity.authenticate import Caller
 from workmate_server.store import loads, reads_feed, reads_identity
@@ -59,10 +60,9 @@ async def sync(request: web.Request) -> web.StreamResponse:
     services = services_of(request)
     caller = await authenticate(request)
     data = await read_json_bytes(request)
-    asked = await services.run_blocking(read_sync, data, services.settings)
-    outcomes = await push(services, caller, asked.commands)
-    answer = await services.run_blocking(_answer, services, caller, asked, outcomes)
-    return json_response(answer)
+    asked, taken = await services.run_blocking(_read, services, caller, data)
+    decided = await decide(services, caller, taken)
+    return await services.run_blocking(_respond, services, caller, asked, taken, decided)
 
 
 @routes.get("/v1/sync/wait", allow_head=False)
@@ -86,6 +86,22 @@ async def wait(request: web.Request) -> web.StreamResponse:
         await unless_stopping(request, waiting)
 
 
+def _read(services: Services, caller: Caller, data: bytes) -> tuple[Asked, list[Taken]]:
+    asked = read_sync(data, services.settings)
+    return asked, take(services, caller, asked.commands)
+
+
+def _respond(
+    services: Services,
+    caller: Caller,
+    asked: Asked,
+    taken: Sequence[Taken],
+    decided: Sequence[Decided],
+) -> web.Response:
+    outcomes = tell(services, caller, asked.commands, taken, decided)
+    return json_response(_answer(services, caller, asked, outcomes))
+
+
 def _answer(
     services: Services, caller: Caller, asked: Asked, outcomes: Sequence[Outcome]
 ) -> SyncAnswer:
@@ -101,7 +117,7 @@ def _answer(
         )
         contact = reads_feed.load_contact(connection, caller.tenant_id, caller.credential_id)
     if caller.device_id is not None:
-        _note_contact(services, caller, asked.request.device, contact, now)
+        _note_contact(services, caller, asked, contact, now)
     busy = any(outcome.code == "overloaded" for outcome in outcomes)
     return SyncAnswer(
         protocol=ProtocolRange(PROTOCOL_MINIMUM, PROTOCOL),
@@ -165,15 +181,17 @@ def _new_keys(connection: Connection, head: Any, after_batch: int) -> list[KeyNo
     return [key_notice(connection, row) for row in rows]
 
 
-def _note_contact(
-    services: Services, caller: Caller, report: DeviceReport, known: Any, now: str
-) -> None:
-    """Keep what a device says of itself; its clock alone is not worth a transaction."""
-    told = encode(report).decode()
+def _note_contact(services: Services, caller: Caller, asked: Asked, known: Any, now: str) -> None:
+    """Keep what a device says of itself, where that is worth a transaction.
+
+    Its clock alone is not, and neither is what changes with each request of one that hands in its
+    queue, but for once in the interval.
+    """
+    told = encode(asked.request.device).decode()
     if known is not None and known.report is not None:
         recent = seconds_between(known.last_used_at, now)
         same = _without_clock(known.report.encode()) == _without_clock(told.encode())
-        if same and recent < services.settings.token_use_interval_seconds:
+        if (same or asked.commands) and recent < services.settings.token_use_interval_seconds:
             return
     try:
         with services.database.write() as connection:

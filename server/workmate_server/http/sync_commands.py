@@ -24,23 +24,23 @@ Taken = Submission | MessageError
 """A command that passed check 1, or why it did not."""
 
 
-async def push(services: Services, caller: Caller, sent: Sequence[Sent]) -> list[Outcome]:
-    """Return how each command ended, in order.
+async def decide(services: Services, caller: Caller, taken: Sequence[Taken]) -> list[Decided]:
+    """Return how the commands that passed check 1 ended, in order.
 
     Those that the engine does not take now are retries like those that cannot be read.
     """
-    taken = await services.run_blocking(_intake, services, caller, sent)
     submissions = [one for one in taken if isinstance(one, Submission)]
     try:
-        decided = await services.engine.submit(caller.tenant_id, submissions)
+        return await services.engine.submit(caller.tenant_id, submissions)
     except (OverloadedError, StoppingError) as error:
         code = "overloaded" if isinstance(error, OverloadedError) else "shutting_down"
-        decided = [retry_with(code, one) for one in submissions]
-    return await services.run_blocking(_outcomes, services, caller, sent, taken, decided)
+        return [retry_with(code, one) for one in submissions]
 
 
-def _intake(services: Services, caller: Caller, sent: Sequence[Sent]) -> list[Taken]:
-    """Do check 1 of every command, in order."""
+def take(services: Services, caller: Caller, sent: Sequence[Sent]) -> list[Taken]:
+    """Do check 1 of every command, in order. Blocks."""
+    if not sent:
+        return []
     read = [one.command for one in sent if not isinstance(one.command, MessageError)]
     with services.database.read() as connection:
         checked = iter(intake_signed(connection, caller.tenant_id, read))
@@ -61,13 +61,16 @@ def _carried(caller: Caller, taken: Taken) -> Taken:
     return taken
 
 
-def _outcomes(
+def tell(
     services: Services,
     caller: Caller,
     sent: Sequence[Sent],
     taken: Sequence[Taken],
     decided: Sequence[Decided],
 ) -> list[Outcome]:
+    """Return the outcome of every command, in the order in which they were sent. Blocks."""
+    if not sent:
+        return []
     told = iter(render_outcomes(services, caller, decided))
     after = services.settings.retry_after_seconds
     outcomes = []

@@ -5,6 +5,7 @@ cannot be read refuses the pull. A body that is no object with a list of command
 """
 
 import binascii
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from workmate_server.config import Settings
 from workmate_server.http.problems import ProblemError
 from workmate_shared.kernel.ids import CommandId
 from workmate_shared.wire.binary import from_base64
-from workmate_shared.wire.codec import MalformedError, decode
+from workmate_shared.wire.codec import MalformedError, decode, decode_part
 from workmate_shared.wire.intake import MessageError
 from workmate_shared.wire.messages import PROTOCOL, SignedCommand, SyncRequest
 
@@ -45,10 +46,15 @@ class _Unread(Struct):
 
 
 class Sent(Struct, frozen=True):
-    """One command as it was sent: read, or why not. `claimed_id` only names the answer to it."""
+    """One command as it was sent: read, or why not."""
 
     command: SignedCommand | MessageError
-    claimed_id: str
+    data: bytes
+
+    @property
+    def claimed_id(self) -> str:
+        """The id that it claims for itself, or nothing: unproven, it only names the answer."""
+        return _claimed_id(self.data)
 
 
 class Asked(Struct, frozen=True):
@@ -73,7 +79,9 @@ def read_sync(data: bytes, settings: Settings) -> Asked:
     most = settings.sync_commands_max
     if len(body.commands) > most:
         raise ProblemError("too_large", f"More than {most} commands.", limit=most)
-    commands = [_read_command(bytes(raw), settings) for raw in body.commands]
+    # What the whole was judged for is not judged in each part again.
+    read = decode if broken is not None else decode_part
+    commands = [_read_command(read, bytes(raw), settings) for raw in body.commands]
     request, fault = _read_rest(body, settings)
     # What no part explains is wrong with the whole, such as one name twice.
     if broken is not None and fault is None and not any(_is_unread(one) for one in commands):
@@ -103,18 +111,16 @@ def _read_rest(body: _Body, settings: Settings) -> tuple[SyncRequest, str | None
         return SyncRequest(protocol=PROTOCOL), "invalid_request"
 
 
-def _read_command(data: bytes, settings: Settings) -> Sent:
-    claimed_id = _claimed_id(data)
+def _read_command(read: Callable[..., Any], data: bytes, settings: Settings) -> Sent:
     most = settings.command_bytes_max
     try:
-        command = decode(data, SignedCommand, max_bytes=most, max_depth=settings.json_depth_max)
+        command = read(data, SignedCommand, max_bytes=most, max_depth=settings.json_depth_max)
     except MalformedError as error:
-        return Sent(MessageError(error.code, error.path, error.detail), claimed_id)
-    return Sent(command, claimed_id)
+        return Sent(MessageError(error.code, error.path, error.detail), data)
+    return Sent(command, data)
 
 
 def _claimed_id(data: bytes) -> str:
-    """Return the id that a command claims for itself, or nothing; it has not been proven."""
     try:
         unread = msgspec.json.decode(data, type=_Unread)
         payload = from_base64(unread.envelope.payload)

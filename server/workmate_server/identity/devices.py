@@ -6,6 +6,7 @@ verified like all others: that they end rejected is for the engine to decide and
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import ParamSpec, TypeVar
 
 from msgspec import Struct
 
@@ -14,7 +15,7 @@ from workmate_server.store import reads_identity
 from workmate_server.store.database import Connection
 from workmate_shared.kernel.command import Command
 from workmate_shared.principals.commands import Enrol
-from workmate_shared.wire.codec import MalformedError, decode
+from workmate_shared.wire.codec import MalformedError, decode, decode_part
 from workmate_shared.wire.commitment import Disclosure
 from workmate_shared.wire.dsse import (
     COMMAND_TYPE,
@@ -33,6 +34,9 @@ from workmate_shared.wire.intake import (
     decode_command,
 )
 from workmate_shared.wire.messages import SignedCommand
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class DeviceKeyRow(Struct, frozen=True):
@@ -54,6 +58,15 @@ class _ClaimedActor(Struct, frozen=True):
     device_id: str | None = None
 
 
+class _Opened(Struct, frozen=True):
+    """A command's envelope taken apart, nothing of it proven, and the device that it names."""
+
+    payload: bytes
+    keyid: str
+    signature: bytes
+    device_id: str
+
+
 Lookup = Callable[[str], DeviceKeyRow | None]
 """Gives the device with an id, or None."""
 
@@ -64,8 +77,12 @@ def verify_signed(signed: SignedCommand, lookup: Lookup, tenant_id: str) -> Subm
     Raises MessageError: `signature_invalid` where bytes, key, device and actor do not belong
     together, else what `decode_command` and `check_message` refuse.
     """
-    payload, keyid, signature = _split(signed.envelope)
-    device = lookup(_claimed_device(payload))
+    return _verify(signed, _open(signed.envelope), lookup, tenant_id)
+
+
+def _verify(signed: SignedCommand, opened: _Opened, lookup: Lookup, tenant_id: str) -> Submission:
+    payload, keyid, signature = opened.payload, opened.keyid, opened.signature
+    device = lookup(opened.device_id)
     if device is None:
         raise MessageError("signature_invalid", "$.envelope", "No such device is enrolled.")
     command = _verified(payload, keyid, signature, device.public_key)
@@ -100,14 +117,22 @@ def intake_signed(
     connection: Connection, tenant_id: str, commands: Sequence[SignedCommand]
 ) -> list[Submission | MessageError]:
     """Verify many commands, in order; each stands alone. Blocks, and belongs in a worker thread."""
-    devices = read_devices(connection, tenant_id, _claimed_devices(commands))
-    results: list[Submission | MessageError] = []
-    for signed in commands:
-        try:
-            results.append(verify_signed(signed, devices.get, tenant_id))
-        except MessageError as error:
-            results.append(error)
-    return results
+    opened = [_or_refusal(_open, signed.envelope) for signed in commands]
+    named = (one.device_id for one in opened if isinstance(one, _Opened))
+    lookup = read_devices(connection, tenant_id, named).get
+    return [
+        one
+        if isinstance(one, MessageError)
+        else _or_refusal(_verify, signed, one, lookup, tenant_id)
+        for signed, one in zip(commands, opened, strict=True)
+    ]
+
+
+def _or_refusal(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | MessageError:
+    try:
+        return step(*args, **kwargs)
+    except MessageError as error:
+        return error
 
 
 def read_devices(
@@ -132,24 +157,16 @@ def _split(envelope: Envelope) -> tuple[bytes, str, bytes]:
         raise MessageError("signature_invalid", "$.envelope", error.detail) from error
 
 
-def _claimed_device(payload: bytes) -> str:
+def _open(envelope: Envelope) -> _Opened:
+    payload, keyid, signature = _split(envelope)
     try:
-        claimed = decode(payload, _Claimed, max_bytes=MAX_COMMAND_BYTES)
+        # The payload is judged once it has been proven; here it only names a device.
+        claimed = decode_part(payload, _Claimed, max_bytes=MAX_COMMAND_BYTES)
     except MalformedError as error:
         raise MessageError(error.code, error.path, error.detail) from error
     if claimed.actor.device_id is None:
         raise MessageError("invalid_command", "$.actor.device_id", "A signed command names one.")
-    return claimed.actor.device_id
-
-
-def _claimed_devices(commands: Sequence[SignedCommand]) -> set[str]:
-    found = set()
-    for signed in commands:
-        try:
-            found.add(_claimed_device(_split(signed.envelope)[0]))
-        except MessageError:
-            continue
-    return found
+    return _Opened(payload, keyid, signature, claimed.actor.device_id)
 
 
 def _verified(payload: bytes, keyid: str, signature: bytes, public_key: bytes) -> Command:

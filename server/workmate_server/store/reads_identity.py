@@ -38,7 +38,7 @@ _USED = _CREDENTIALS.outerjoin(
 )
 
 
-# Built once: this is read for every request, and building a statement costs more than running it.
+# Built once: these are read for most requests, and building a statement costs more than running it.
 _HOLDER = (
     select(_CREDENTIALS, _PRINCIPALS.c.snapshot, _HEADS.c.lineage)
     .select_from(_HOLDERS)
@@ -47,6 +47,16 @@ _HOLDER = (
         _CREDENTIALS.c.lookup == bindparam("lookup_wanted"),
     )
     .limit(1)
+)
+_DEVICES = select(_CREDENTIALS).where(
+    _CREDENTIALS.c.tenant_id == bindparam("tenant_wanted"),
+    _CREDENTIALS.c.kind == "device",
+    _CREDENTIALS.c.credential_id.in_(bindparam("devices_wanted", expanding=True)),
+)
+_LOG_KEYS = select(_CREDENTIALS.c.credential_id, _CREDENTIALS.c.lookup).where(
+    _CREDENTIALS.c.tenant_id == bindparam("tenant_wanted"),
+    _CREDENTIALS.c.kind == "log_key",
+    _CREDENTIALS.c.revoked == 0,
 )
 
 
@@ -75,25 +85,13 @@ def device_keys(
     """Return the rows of devices by id, revoked ones too; `lookup` is the public key in hex."""
     if not device_ids:
         return {}
-    c = _CREDENTIALS.c
-    rows = connection.execute(
-        select(_CREDENTIALS).where(
-            c.tenant_id == tenant_id,
-            c.kind == "device",
-            c.credential_id.in_(sorted(device_ids)),
-        )
-    )
-    return {row.credential_id: row for row in rows}
+    wanted = {"tenant_wanted": tenant_id, "devices_wanted": sorted(device_ids)}
+    return {row.credential_id: row for row in connection.execute(_DEVICES, wanted)}
 
 
 def log_keys(connection: Connection, tenant_id: str) -> dict[str, str]:
     """Return the public keys (hex) that have signed or will sign the tenant's log, by key id."""
-    c = _CREDENTIALS.c
-    rows = connection.execute(
-        select(c.credential_id, c.lookup).where(
-            c.tenant_id == tenant_id, c.kind == "log_key", c.revoked == 0
-        )
-    )
+    rows = connection.execute(_LOG_KEYS, {"tenant_wanted": tenant_id})
     return {row.credential_id: row.lookup for row in rows}
 
 

@@ -84,6 +84,21 @@ def decode(
         raise _malformed(*_split_path(str(error))) from error
 
 
+def decode_part(data: bytes, kind: Any, *, max_bytes: int, max_depth: int = MAX_DEPTH) -> Any:
+    """Decode one message within its bounds as `decode` does, without judging what parsers may differ on.
+
+    Only for bytes that `decode` has judged already as part of a larger message, or that it will
+    judge before anything is done with them. Raises MalformedError like `decode`.
+    """
+    if len(data) > max_bytes:
+        raise MalformedError("too_large", "$", f"more than {max_bytes} bytes")
+    _check_depth(data, max_depth)
+    try:
+        return _decoder(kind).decode(data)
+    except msgspec.DecodeError as error:
+        raise _malformed(*_split_path(str(error))) from error
+
+
 def encode(value: object) -> bytes:
     """Encode a value as compact UTF-8 JSON, members in the order of the struct or mapping."""
     return msgspec.json.encode(value)

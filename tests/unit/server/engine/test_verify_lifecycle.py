@@ -19,6 +19,7 @@ from workmate_shared.kernel.command import Command, Event
 from workmate_shared.kernel.decision import Committed, Conflict, Rejection, Unchanged
 from workmate_shared.kernel.table import Role
 from workmate_shared.principals.commands import DeviceKey, EnrolmentCode, LogKey
+from workmate_shared.principals.enrolment import code_check
 from workmate_shared.tasks.events import TaskCancelled, TaskObserved
 from workmate_shared.wire.batch import Continuation, build_batch
 from workmate_shared.wire.dsse import public_key_of
@@ -220,12 +221,16 @@ def test_a_lineage_that_does_not_say_so_is_reported(
 async def test_a_device_may_enrol_and_act_in_one_batch(tmp_path: Path) -> None:
     async with open_log(tmp_path) as log:
         await log.walk("assigned")
-        code = EnrolmentCode(credential_id="code-1", code_hash=CODE_HASH, expires_at=NEVER)
+        code = EnrolmentCode(
+            credential_id="code-1", code_check=code_check(CODE_HASH), expires_at=NEVER
+        )
         administrator = build.make_actor(Role.SYSTEM)
         await log.run(log.make("add_credential", actor=administrator, credential=code))
         by_device = {"actor": worker(device_id=build.DEVICE)}
         key = public_key_of(DEVICE_SEED).hex()
-        enrol = log.make("enrol", command_id=CODE_HASH, public_key=key, **by_device)
+        enrol = log.make(
+            "enrol", command_id=CODE_HASH, public_key=key, expected_version=None, **by_device
+        )
         accept = log.make("accept", expected_version=2, **by_device)
         revoke = log.make("revoke_credential", actor=administrator, expected_version=None)
         late = log.make("start_travel", expected_version=3, **by_device)
