@@ -166,8 +166,7 @@ class Workspace:
         """Return the plain values behind commitments of this batch or of the store, where known."""
         named = list(dict.fromkeys(commitments))
         missing = [name for name in named if name not in self._disclosed]
-        rows = loads.load_disclosures(self.connection, self.tenant_id, missing)
-        self._disclosed |= {name: row.value for name, row in rows.items()}
+        self._disclosed |= loads.load_values(self.connection, self.tenant_id, missing)
         return {
             name: msgspec.json.decode(self._disclosed[name])
             for name in named

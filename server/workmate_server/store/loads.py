@@ -3,7 +3,7 @@
 Statements are built once: building one costs several times what the database takes to answer it.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, tuple_
@@ -89,6 +89,9 @@ _LINKED = select(COMMANDS.c.principal_id, COMMANDS.c.command_id, COMMANDS.c.afte
     COMMANDS.c.tenant_id == _TENANT, COMMANDS.c.aggregate_id.in_(_among("ids"))
 )
 _DISCLOSED = select(_DISCLOSURES).where(
+    _DISCLOSURES.c.tenant_id == _TENANT, _DISCLOSURES.c.commitment.in_(_among("commitments"))
+)
+_VALUES = select(_DISCLOSURES.c.commitment, _DISCLOSURES.c.value).where(
     _DISCLOSURES.c.tenant_id == _TENANT, _DISCLOSURES.c.commitment.in_(_among("commitments"))
 )
 _HEAD = select(HEADS).where(HEADS.c.tenant_id == _TENANT)
@@ -185,12 +188,25 @@ def load_disclosures(
     connection: Connection, tenant_id: str, commitments: Iterable[str]
 ) -> dict[str, Any]:
     """Return the rows that open commitments, for those that still exist."""
+    rows = _load_disclosed(connection, _DISCLOSED, tenant_id, commitments)
+    return {row.commitment: row for row in rows}
+
+
+def load_values(
+    connection: Connection, tenant_id: str, commitments: Iterable[str]
+) -> dict[str, str]:
+    """Return the values (JSON text) behind commitments, for those that still exist."""
+    rows = _load_disclosed(connection, _VALUES, tenant_id, commitments)
+    return {name: value for name, value in rows}
+
+
+def _load_disclosed(
+    connection: Connection, statement: Any, tenant_id: str, commitments: Iterable[str]
+) -> Iterator[Any]:
     wanted = list(dict.fromkeys(commitments))
-    found: dict[str, Any] = {}
     for start in range(0, len(wanted), IDS_MAX):
         part = {"tenant": tenant_id, "commitments": wanted[start : start + IDS_MAX]}
-        found |= {row.commitment: row for row in connection.execute(_DISCLOSED, part)}
-    return found
+        yield from connection.execute(statement, part)
 
 
 def load_blobs(connection: Connection, tenant_id: str, hashes: Collection[str]) -> dict[str, Any]:

@@ -30,6 +30,8 @@ from workmate_server.store.migrations import migrate, require_current_schema
 OLDEST_SQLITE = (3, 51, 3)
 BUSY_TIMEOUT_SECONDS = 30.0
 CACHE_KIB = 65_536
+CHECKPOINT_PAGES = 8_000
+"""The WAL is written back when it holds so many pages; a page that changed often goes back once."""
 READERS = 8
 
 
@@ -67,7 +69,7 @@ class SqliteDatabase:
                 "foreign_keys=ON",
                 f"cache_size=-{CACHE_KIB}",
                 f"query_only={int(query_only)}",
-                f"wal_autocheckpoint={0 if query_only else 2000}",
+                f"wal_autocheckpoint={0 if query_only else CHECKPOINT_PAGES}",
             ):
                 connection.execute(f"PRAGMA {pragma}")
             return connection

@@ -87,8 +87,8 @@ def decode(
 def decode_part(data: bytes, kind: Any, *, max_bytes: int, max_depth: int = MAX_DEPTH) -> Any:
     """Decode one message within its bounds as `decode` does, without judging what parsers may differ on.
 
-    Only for bytes that `decode` has judged already as part of a larger message, or that it will
-    judge before anything is done with them. Raises MalformedError like `decode`.
+    Only for bytes that can hold nothing of the kind, that `decode` has judged as part of a larger
+    message, or that it will judge before anything is done with them. Raises MalformedError.
     """
     if len(data) > max_bytes:
         raise MalformedError("too_large", "$", f"more than {max_bytes} bytes")

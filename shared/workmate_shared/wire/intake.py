@@ -58,6 +58,10 @@ class _Peek(Struct, frozen=True):
     schema_version: int
 
 
+_COMMANDS = {name: msgspec.json.Decoder(kind) for name, kind in COMMAND_TYPES.items()}
+_EVENTS = {name: msgspec.json.Decoder(kind) for name, kind in EVENT_TYPES.items()}
+
+
 def decode_command(payload: bytes) -> Command:
     """Return the command in its exact bytes.
 
@@ -66,11 +70,11 @@ def decode_command(payload: bytes) -> Command:
     """
     try:
         peek = decode(payload, _Peek, max_bytes=MAX_COMMAND_BYTES)
-        kind = COMMAND_TYPES.get(peek.type)
-        if kind is None or peek.schema_version > COMMAND_SCHEMA:
+        decoder = _COMMANDS.get(peek.type)
+        if decoder is None or peek.schema_version > COMMAND_SCHEMA:
             detail = f"{peek.type[:NAME_SHOWN]} {peek.schema_version}"
             raise MessageError("unknown_schema", "$.type", detail)
-        return msgspec.json.decode(payload, type=kind)
+        return decoder.decode(payload)
     except MalformedError as error:
         raise MessageError(error.code, error.path, error.detail) from error
     except msgspec.ValidationError as error:
@@ -79,7 +83,7 @@ def decode_command(payload: bytes) -> Command:
 
 def decode_event(event_type: str, payload: bytes) -> Event:
     """Return the event in the log's bytes; raises KeyError or msgspec.ValidationError."""
-    return msgspec.json.decode(payload, type=EVENT_TYPES[event_type])
+    return _EVENTS[event_type].decode(payload)
 
 
 def check_message(command: Command, disclosures: Disclosures, tenant_id: str) -> Message:

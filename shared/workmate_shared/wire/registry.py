@@ -4,6 +4,7 @@ Whatever handles "a command" or "an event" without caring of which kind asks her
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, get_args
 
 from msgspec import Struct
@@ -77,6 +78,7 @@ def kind_of_event(name: str) -> AggregateKind:
     return _BY_EVENT[name]
 
 
+@cache
 def is_annotation(event_type: str) -> bool:
     """Whether an event of this wire name moves nothing."""
     return event_type in kind_of_event(event_type).lifecycle.table.annotation_events()
