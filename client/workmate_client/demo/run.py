@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from workmate_client.demo.checker import check_folder
@@ -173,15 +174,25 @@ def _report(figures: dict[str, Any], *, as_json: bool) -> int:
 
 def _suggest(places: Places, *, kept: Path | None) -> None:
     print("\nTo try next:")
+    workmate, server = _program("workmate"), _program("workmate-server")
     if kept is None:
         folder = Path("workmate-demo")
-        print(f"  workmate demo --keep {folder}")
-        print(f"  workmate demo --check {folder}")
-        print(f"  workmate-server verify --database sqlite:///{folder}/office/office.db")
+        print(f"  {workmate} demo --keep {folder}")
+        print(f"  {workmate} demo --check {folder}")
+        print(f"  {server} verify --database sqlite:///{folder}/office/office.db")
         return
     laptop = places.worker(RAVI.split(maxsplit=1)[0].lower())
     passphrase = places.read_about()["passphrase"]
-    ours = f"WORKMATE_HOME={laptop} WORKMATE_PASSPHRASE={passphrase} workmate"
-    print(f"  {ours} jobs")
-    print(f"  {ours} receipts verify")
-    print(f"  workmate-server verify --database {places.database} --blobs {places.blobs}")
+    variables = f"WORKMATE_HOME={quote(str(laptop))} WORKMATE_PASSPHRASE={quote(passphrase)}"
+    print(f"  {variables} {workmate} jobs")
+    print(f"  {variables} {workmate} receipts verify")
+    print(f"  {server} verify --database {places.database} --blobs {places.blobs}")
+
+
+def _program(name: str) -> str:
+    """Return how a shell in this folder starts a program of this installation."""
+    path = Path(sys.executable).parent / name
+    if not path.exists():
+        return name
+    here = Path.cwd()
+    return quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
