@@ -6,6 +6,7 @@ address can be reached, and nothing else.
 """
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import Callable
@@ -70,6 +71,9 @@ async def _serve(
             )
         except OSError as error:
             raise StartError("address_unavailable", f"{host} port {port}: {error}") from error
+        # What start-up made stays; the collector need not walk it again for every batch.
+        gc.collect()
+        gc.freeze()
         announce(url)
         stopping = asyncio.ensure_future(stop.wait())
         await asyncio.wait({stopping, *working}, return_when=asyncio.FIRST_COMPLETED)

@@ -290,6 +290,7 @@ class Commit:
                 events=tuple(logged[index]),
                 receipt=receipts[index],
                 command=draft.submission.payload,
+                kept=draft.kept,
                 replayed=copied,
             )
 

@@ -196,8 +196,7 @@ def load_values(
     connection: Connection, tenant_id: str, commitments: Iterable[str]
 ) -> dict[str, str]:
     """Return the values (JSON text) behind commitments, for those that still exist."""
-    rows = _load_disclosed(connection, _VALUES, tenant_id, commitments)
-    return {name: value for name, value in rows}
+    return dict(_load_disclosed(connection, _VALUES, tenant_id, commitments))
 
 
 def _load_disclosed(
