@@ -109,9 +109,7 @@ async def _commit(
     parts: Parts, prepared: Prepared, batches: Sequence[Sequence[Submission]]
 ) -> list[float]:
     """Commit batches one after the other; return how long each took, in seconds."""
-    engine = Engine(
-        parts.database, parts.keys, parts.settings, parts.clock, parts.hooks, _run_here
-    )
+    engine = Engine(parts.database, parts.keys, parts.settings, parts.clock, parts.hooks, _run_here)
     await engine.start()
     seconds = []
     for batch in batches:

@@ -13,9 +13,7 @@ from aiohttp import web
 @contextmanager
 def echoing() -> Iterator[str]:
     """Run the server until the end of the block; gives its URL."""
-    with subprocess.Popen(
-        [sys.executable, __file__], stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             yield json.loads(process.stdout.readline())

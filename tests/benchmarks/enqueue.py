@@ -13,7 +13,16 @@ from typing import Any
 import sqlcipher3.dbapi2 as driver
 from sqlalchemy import select
 
-from benchmarks.figures import Figure, Pace, Tell, percentile, ratio_of, rounded, seconds_of, summed_up
+from benchmarks.figures import (
+    Figure,
+    Pace,
+    Tell,
+    percentile,
+    ratio_of,
+    rounded,
+    seconds_of,
+    summed_up,
+)
 from support import commands as build
 from support.laptop import KEYS, profile_for_tests
 from support.signing_log import SigningLog
@@ -47,7 +56,7 @@ class BareDisk:
     def save(self, row: dict[str, Any], record: bytes) -> None:
         """Write one row durably, and one record."""
         names, places = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
-        insert = f"INSERT INTO {QUEUED_COMMAND.name} ({names}) VALUES ({places})"  # noqa: S608
+        insert = f"INSERT INTO {QUEUED_COMMAND.name} ({names}) VALUES ({places})"
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.execute(insert, tuple(row.values()))
         self._connection.execute(_NUMBERED, (row["device_seq"],))

@@ -108,7 +108,9 @@ class Recorder:
         return projected
 
     def _disclosed(self, logged: Rows) -> list[str]:
-        return [c for row in logged for c in decode_event(row["type"], row["payload"]).commitments()]
+        return [
+            c for row in logged for c in decode_event(row["type"], row["payload"]).commitments()
+        ]
 
 
 def _as_queued(row: dict[str, Any], at: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ last answer, packed with gzip.
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -85,7 +85,7 @@ _ANSWERS = msgspec.json.Decoder(Answer)
 
 
 def _signed(crew: Crew, office: Office) -> Iterator[SignedCommand]:
-    begun = datetime.now(UTC) - timedelta(hours=8)  # noqa: TID251 - a benchmark has the host's clock
+    begun = datetime.now(UTC) - timedelta(hours=8)
     actor = Actor(crew.worker_id, Role.WORKER, crew.device_id)
     number = 0
     for task_id in crew.tasks:

@@ -19,7 +19,7 @@ from benchmarks.bare_database import BareDatabase, Written
 from benchmarks.echo_server import echoing
 from benchmarks.figures import Figure, Pace, Tell, percentile, ratio_of, rounded, summed_up
 from benchmarks.load import Mode, Sent, echo, open_client, send
-from benchmarks.prepared import Prepared, prepare_office
+from benchmarks.prepared import prepare_office
 from benchmarks.recorded import Recorder
 from benchmarks.signed_work import CHAIN, Device
 from support.server_process import serving
@@ -58,7 +58,9 @@ def measure_sync(folder: Path, pace: Pace, tell: Tell) -> None:
     plans = (
         Plan("batched", Mode(commands=100, in_flight=4, requests=pace.of(40, 4)), pace.of(7, 1)),
         Plan("alone", Mode(commands=1, in_flight=1, requests=pace.of(100, 5)), pace.of(7, 1)),
-        Plan("crowded", Mode(commands=1, in_flight=workers, requests=pace.of(500, 16)), pace.of(7, 1)),
+        Plan(
+            "crowded", Mode(commands=1, in_flight=workers, requests=pace.of(500, 16)), pace.of(7, 1)
+        ),
     )
     asyncio.run(_measure(folder, workers, plans, tell))
 
@@ -141,9 +143,7 @@ def _figures(plan: Plan, rounds: Sequence[Round]) -> Iterator[Figure]:
     yield from _latencies(plan, rounds, given)
 
 
-def _latencies(
-    plan: Plan, rounds: Sequence[Round], given: dict[str, float]
-) -> Iterator[Figure]:
+def _latencies(plan: Plan, rounds: Sequence[Round], given: dict[str, float]) -> Iterator[Figure]:
     name = f"sync_{plan.name}"
     measured = {
         name: [seconds for one in rounds for seconds in one.sent.latencies],

@@ -63,7 +63,16 @@ def test_limits_that_depend_on_each_other_may_be_equal_and_no_more(
 
 
 def test_every_name_ends_in_its_unit_or_says_what_it_counts() -> None:
-    endings = ("_bytes", "_bytes_max", "_seconds", "_max", "_default", "_threads", "_min", "_purposes")
+    endings = (
+        "_bytes",
+        "_bytes_max",
+        "_seconds",
+        "_max",
+        "_default",
+        "_threads",
+        "_min",
+        "_purposes",
+    )
     assert [name for name in NAMES if not name.endswith(endings)] == []
 
 
