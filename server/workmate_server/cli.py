@@ -25,6 +25,7 @@ INTERRUPTED = 130
 """Exit code of a command that was stopped from the keyboard."""
 
 _DATABASE, _BLOBS, _KEYS = "WORKMATE_DATABASE", "WORKMATE_BLOBS", "WORKMATE_KEYS"
+HIGHEST_PORT = 65_535
 _TOKEN = "WORKMATE_TOKEN"  # noqa: S105 - the name of a variable
 
 _SERVE = """Serve the API over plain HTTP, and deliver what follows from events. TLS sits in front:
@@ -66,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     init.add_argument("--tenant", required=True, metavar="NAME", help="name of the organisation")
     serve = _add(commands, "serve", _serve, "answer requests until told to stop", _SERVE)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    serve.add_argument("--port", type=int, default=0, help="port to listen on; 0: any free one")
+    serve.add_argument("--port", type=_port, default=0, help="port to listen on; 0: any free one")
     serve.add_argument(
         "--allow-private-webhooks",
         action="store_true",
@@ -94,6 +95,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to {HIGHEST_PORT}")
+    return number
+
+
+def _source(text: str) -> str:
+    import msgspec
+
+    from workmate_shared.tasks.commands import Source
+
+    try:
+        return str(msgspec.convert(text, Source))
+    except msgspec.ValidationError as error:
+        raise argparse.ArgumentTypeError(f"{error}") from error
+
+
 def _add(
     commands: Any, name: str, run: Command, text: str, description: str = "", *, blobs: bool = True
 ) -> argparse.ArgumentParser:
@@ -112,7 +131,7 @@ def _add(
 def _add_import(commands: Any) -> None:
     added = _add(commands, "import", _import, "create tasks from a job file", _IMPORT)
     added.add_argument("file", type=Path, metavar="JOBS", help="a file .csv or .json")
-    added.add_argument("--source", metavar="NAME", help="where the jobs are from")
+    added.add_argument("--source", type=_source, metavar="NAME", help="where the jobs are from")
     added.add_argument(
         "--mapping",
         metavar="NAME|FILE",

@@ -109,15 +109,15 @@ def hold_files(log: Log, task_id: str) -> None:
     """Hold the example's files, verified and uploaded by the assignee for a task."""
     times = {"tenant": log.tenant_id, "at": build.NOW}
     files = {
-        build.PHOTO: "image/jpeg",
-        build.DRAWING: "image/svg+xml",
-        build.OTHER_FILE: "image/png",
+        build.PHOTO: ("image/jpeg", build.make_photo("after-1").size),
+        build.DRAWING: ("image/svg+xml", build.make_signature("sig-worker").size),
+        build.OTHER_FILE: ("image/png", 9),
     }
     with log.database.write() as connection:
-        for name, media_type in files.items():
+        for name, (media_type, size) in files.items():
             connection.execute(
-                text("INSERT OR IGNORE INTO blob VALUES (:tenant, :hash, 9, :type, :at, NULL)"),
-                {"hash": name, "type": media_type, **times},
+                text("INSERT OR IGNORE INTO blob VALUES (:tenant, :hash, :size, :type, :at, NULL)"),
+                {"hash": name, "type": media_type, "size": size, **times},
             )
             connection.execute(
                 text("INSERT INTO blob_link VALUES (:tenant, :hash, :task, :who, :at)"),

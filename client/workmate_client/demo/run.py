@@ -37,7 +37,7 @@ def main(arguments: Sequence[str], kit: Kit) -> int:
     """Run the demo and return its exit status."""
     options = _parser().parse_args(arguments)
     if options.check is not None:
-        return _check_again(Places(options.check), kit, as_json=options.json)
+        return _check_again(Places(options.check.absolute()), kit, as_json=options.json)
     with ExitStack() as stack:
         if options.keep is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="workmate-")))
@@ -153,6 +153,8 @@ async def _subscribe(office: Office, receiver: Receiver) -> int:
 
 
 def _photos(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise ProcessFailedError(f"there is no folder {folder}")
     found = sorted(path for path in folder.iterdir() if path.suffix.lower() in PHOTO_ENDINGS)
     if not found:
         raise ProcessFailedError(f"there are no photos in {folder}")

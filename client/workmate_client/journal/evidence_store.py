@@ -124,6 +124,20 @@ class EvidenceStore(JournalPart):
         fresh: dict[str, Any] = {"quarantined": None, "attempts": 0, "wait_code": None}
         self._update_item(task_id, content_hash, {**fresh, "next_attempt_at": None})
 
+    def renew_evidence(self, content_hash: str, broken: Sequence[str], kept: str) -> None:
+        """Let rows of a file whose sealed copies are broken name the whole one that is kept.
+
+        All rows of the file that the server has not confirmed are tried again from the start.
+        """
+        is_file = EVIDENCE_ITEM.c.hash == content_hash
+        is_open = is_file & EVIDENCE_ITEM.c.verified_at.is_(None)
+        fresh: dict[str, Any] = {"quarantined": None, "attempts": 0, "wait_code": None}
+        with self._database.write() as connection:
+            lost = is_file & EVIDENCE_ITEM.c.sealed_name.in_(broken)
+            connection.execute(sa.update(EVIDENCE_ITEM).where(lost).values(sealed_name=kept))
+            again = sa.update(EVIDENCE_ITEM).where(is_open)
+            connection.execute(again.values(**fresh, next_attempt_at=None))
+
     def _update_item(self, task_id: str, content_hash: str, values: dict[str, Any]) -> EvidenceItem:
         chosen = _is_item(task_id, content_hash)
         with self._database.write() as connection:

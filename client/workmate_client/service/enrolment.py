@@ -16,6 +16,7 @@ from workmate_client.journal.authoring import Act
 from workmate_client.journal.rows import Profile, QueuedCommand
 from workmate_client.service.device import Device, ServiceError
 from workmate_client.service.receipts import prove
+from workmate_client.service.standing import standing_of
 from workmate_client.sync.blocking import RunBlocking, run_in_thread
 from workmate_client.sync.failures import TransportError
 from workmate_shared.kernel.explain import explain
@@ -40,6 +41,18 @@ class EnrolmentTransport(Protocol):
     async def enrol(self, signed: SignedCommand) -> Outcome:
         """Send the signed `enrol` command; the answer is not verified here."""
         ...
+
+
+class CodeSpentError(ServiceError):
+    """The code was used up by another device."""
+
+    def __init__(self) -> None:
+        detail = "this code has been used on another laptop; ask for a new one"
+        super().__init__("code_spent", detail)
+
+
+_CODE_OF_NO_USE = frozenset({"enrolment_unknown", "code_spent"})
+"""With these the command of an earlier try can never go through, and a new code may."""
 
 
 class Enrolled(Struct, frozen=True, kw_only=True):
@@ -70,37 +83,66 @@ async def enrol(
 ) -> Enrolled:
     """Enrol this device at a server with a code; may be repeated after any failure.
 
-    Raises ServiceError (`code_length`, `code_symbol`, `code_mistyped`, `enrolled_elsewhere`,
-    `server_key_unknown`, `receipt_unproven`, or the code with which the server decided against
-    it), TransportError, StoreError, StorageError.
+    Raises ServiceError (`code_length`, `code_symbol`, `code_mistyped`, `code_spent`,
+    `enrolled_elsewhere`, `profile_retired`, `server_key_unknown`, `receipt_unproven`, or the code
+    with which the server decided against it), TransportError, StoreError, StorageError.
     """
     try:
         code_hash = codes.code_hash(code)
         _, prefix = codes.parse_code(code)
     except codes.CodeError as error:
         raise ServiceError(error.code, error.detail) from error
+    server_url = normal_url(server_url)
     profile = await run_blocking(device.journal.profile)
-    if profile is not None and (profile.enrolled or profile.server_url != server_url):
+    if profile is not None and not _may_enrol(profile, server_url):
         return _bound(profile, server_url)
     step = await run_blocking(_unfinished, device, profile)
     if step is not None:
         # The reply to an earlier try may have been lost: its command is sent again first.
         try:
-            outcome = await transport.enrol(step.command.signed())
-        except TransportError as error:
-            if error.code != "enrolment_unknown" or step.command.command_id == code_hash:
+            outcome = await _sent(transport, step)
+        except (TransportError, CodeSpentError) as error:
+            if error.code not in _CODE_OF_NO_USE or step.command.command_id == code_hash:
                 raise
         else:
             return _enrolled(await run_blocking(_finish, device, step, outcome))
     offer = await transport.offer(code_hash)
     step = await run_blocking(_prepare, device, server_url, code_hash, offer, prefix)
-    outcome = await transport.enrol(step.command.signed())
+    outcome = await _sent(transport, step)
     return _enrolled(await run_blocking(_finish, device, step, outcome))
 
 
+def normal_url(server_url: str) -> str:
+    """Return a server's address as it is kept: scheme and host in lower case, no slash at its end.
+
+    By RFC 3986, section 6.2.2, these ways of writing it name the same server.
+    """
+    scheme, mark, rest = server_url.strip().partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme.lower()}{mark}{host.lower()}{slash}{path}".rstrip("/")
+
+
+async def _sent(transport: EnrolmentTransport, step: _Step) -> Outcome:
+    """Send a step's command. Raises TransportError, CodeSpentError."""
+    try:
+        return await transport.enrol(step.command.signed())
+    except TransportError as error:
+        if error.code != "idempotency_key_reused":
+            raise
+        # A code is the key of its enrolment: other content under it is another device's.
+        raise CodeSpentError from error
+
+
+def _may_enrol(profile: Profile, server_url: str) -> bool:
+    return not profile.enrolled and normal_url(profile.server_url) == server_url
+
+
 def _bound(profile: Profile, server_url: str) -> Enrolled:
-    if profile.server_url != server_url:
+    if normal_url(profile.server_url) != server_url:
         raise ServiceError("enrolled_elsewhere", f"this device belongs to {profile.server_url}")
+    refused = standing_of(profile)
+    if refused is not None:
+        raise ServiceError("profile_retired", f"{refused.sentence}; it cannot be enrolled again")
     return _enrolled(profile, already=True)
 
 

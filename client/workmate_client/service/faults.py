@@ -69,6 +69,13 @@ FAULTS: dict[str, Fault] = {
     "source_changed": Fault("The file changed meanwhile", _NOTHING, "Try again."),
     "code_length": Fault("Not a whole code", _NOTHING, "Type all of its letters and digits."),
     "code_symbol": Fault("Not a code", _NOTHING, "Type it as it was read out."),
+    "code_spent": Fault("The code was used already", _KEPT, "Ask the office for a new code."),
+    "profile_retired": Fault(
+        "This profile cannot be used any more",
+        _KEPT,
+        "Name a new profile folder in WORKMATE_HOME, and enrol there with a new code.",
+    ),
+    "text_not_utf8": Fault("Not readable as text", _NOTHING, "Type it in UTF-8."),
     "code_mistyped": Fault("The code was mistyped", _NOTHING, "Compare it and type it again."),
     "enrolled_elsewhere": Fault("Enrolled at another server", _KEPT, "Use another profile."),
     "server_key_unknown": Fault(

@@ -13,12 +13,15 @@ from workmate_client.journal.media import HEAD_BYTES, media_type
 from workmate_client.journal.rows import EvidenceItem
 from workmate_client.journal.sealed import Progress, SealedEvidence, no_progress
 from workmate_client.service.acts import situation
+from workmate_client.service.copies import keep_one_copy
 from workmate_client.service.device import Device, ServiceError
 from workmate_client.service.drafts import PROOF_FORM, DraftPhoto, ProofDraft, read_draft, site_of
 from workmate_client.service.exif import HEAD_BYTES as CAMERA_BYTES
 from workmate_client.service.exif import CameraFacts, read_camera_facts
 from workmate_client.service.proof import ProofRemark, changed_by, edit_draft, remark
 from workmate_client.service.situation import Situation
+from workmate_client.service.wording import visible_name
+from workmate_client.sync.evidence import files_named
 from workmate_shared.kernel.command import CLOCK_TOLERANCE_SECONDS
 from workmate_shared.kernel.instants import seconds_between
 from workmate_shared.tasks.policy import PhotoSlot
@@ -47,7 +50,8 @@ def add_photo(
 ) -> AddedPhoto:
     """Take a file as a photo of a slot; without a slot, of the only one or of the first not full.
 
-    The same file twice is one piece of evidence. Raises ServiceError `slot_unknown`, SourceError
+    The same file twice is one piece of evidence; adding it again heals a copy that was damaged or
+    lost, also for a proof that was handed in. Raises ServiceError `slot_unknown`, SourceError
     about the file, StorageError about the place where it is kept.
     """
     found = situation(device, task_id)
@@ -56,20 +60,27 @@ def add_photo(
     chosen = _slot(found, draft, slot)
     sealed = device.sealed.import_file(path, progress)
     item, codes = _described(device, found, sealed, path, chosen)
+    earlier = device.journal.evidence_by_hash(item.hash)
+    kept = keep_one_copy(device, sealed)
     known = device.journal.evidence_by_hash(item.hash)
     here = [other for other in known if other.task_id == task_id]
+    healed = any(other not in known for other in earlier if other.task_id == task_id)
     if any(other.task_id not in (task_id, "") for other in known):
         codes = (*codes, "already_used")
-    elsewhere = [other for other in known if other.sealed_name != sealed.name]
-    if elsewhere:
-        device.sealed.remove(sealed.name)
-        item = msgspec.structs.replace(item, sealed_name=elsewhere[0].sealed_name)
-    item = here[0] if here else msgspec.structs.replace(item, remarks=codes)
+    item = here[0] if here else msgspec.structs.replace(item, sealed_name=kept, remarks=codes)
     added = not any((p.hash, p.slot) == (item.hash, chosen.slot) for p in draft.photos)
-    change = changed_by(lambda old: _with_photo(old, _photo(item, chosen.slot)), found)
-    device.journal.add_evidence(item, form=PROOF_FORM, change=change)
+    if healed and saved is None and _was_handed_in(found, item.hash):
+        # It belongs to the proof that is on its way, and not to a new one.
+        added = False
+    else:
+        change = changed_by(lambda old: _with_photo(old, _photo(item, chosen.slot)), found)
+        device.journal.add_evidence(item, form=PROOF_FORM, change=change)
     saved = device.journal.draft(task_id, PROOF_FORM)
-    codes = item.remarks if added and not here else (*item.remarks, "same_file")
+    codes = item.remarks
+    if healed:
+        codes = (*codes, "healed")
+    elif here or not added:
+        codes = (*codes, "same_file")
     return AddedPhoto(
         evidence=item,
         slot=chosen.slot,
@@ -77,6 +88,12 @@ def add_photo(
         remarks=tuple(remark(code, chosen.slot) for code in codes),
         draft=read_draft(saved.content if saved else None, found.task.policy_version),
     )
+
+
+def _was_handed_in(found: Situation, content_hash: str) -> bool:
+    """Whether a proof that is not being worked on any more names the file."""
+    named = any(content_hash in files_named(act.command) for act in found.acts)
+    return named and found.task.state != "in_progress"
 
 
 def remove_photo(device: Device, task_id: str, content_hash: str) -> ProofDraft:
@@ -118,7 +135,7 @@ def _described(
         sealed_name=sealed.name,
         kind="photo",
         media_type=kind,
-        file_name=path.name,
+        file_name=visible_name(path),
         slot=slot.slot,
         captured_at=facts.captured_at,
         captured_from=facts.captured_from,

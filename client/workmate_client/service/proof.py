@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from workmate_client.journal.rows import EvidenceItem
 from workmate_client.service.acts import situation
+from workmate_client.service.copies import CopyCheck
 from workmate_client.service.device import Device, ServiceError
 from workmate_client.service.drafts import (
     PROOF_FORM,
@@ -69,6 +70,7 @@ def proof_status(device: Device, task_id: str) -> ProofStatus:
     saved = device.journal.draft(task_id, PROOF_FORM)
     draft = read_draft(saved.content if saved else None, found.task.policy_version)
     missing, advice = judge_draft(draft, found, device.now())
+    missing = (*missing, *CopyCheck(device).findings(task_id, draft))
     evidence = device.journal.evidence(task_id)
     remarks = (*_remarks(draft, found), *_photo_remarks(draft, evidence))
     return ProofStatus(
@@ -210,8 +212,7 @@ def sign(
     _ = found.task
     signature, item = draw_signature(device, task_id, signer, given)
     change = changed_by(lambda draft: with_signature(draft, signer, signature), found)
-    if not device.journal.add_evidence(item, form=PROOF_FORM, change=change):
-        device.sealed.remove(item.sealed_name)
+    device.journal.add_evidence(item, form=PROOF_FORM, change=change)
     saved = device.journal.draft(task_id, PROOF_FORM)
     return read_draft(saved.content if saved else None, found.task.policy_version)
 

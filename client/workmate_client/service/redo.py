@@ -15,6 +15,7 @@ from workmate_client.journal.rows import QueuedCommand, SignedParts
 from workmate_client.service.acts import ActRefusedError, refuse_message, situation
 from workmate_client.service.device import Device, ServiceError
 from workmate_client.service.situation import Situation
+from workmate_client.service.standing import check_standing
 from workmate_shared.kernel.command import Command
 from workmate_shared.kernel.decision import Committed, Unchanged
 from workmate_shared.tasks.table import TASK_TABLE
@@ -31,7 +32,8 @@ def chain_of(device: Device, command_id: str) -> tuple[QueuedCommand, ...]:
     if first is None or first.aggregate_kind != TASK_TABLE.aggregate:
         raise ServiceError("command_unknown", f"no act {command_id} was done on a job here")
     if first.status not in ("conflict", "rejected") or first.superseded_by is not None:
-        detail = f"act {command_id} needs no decision: it is {first.status}"
+        done = "it was done again already" if first.superseded_by else f"it is {first.status}"
+        detail = f"act {command_id} needs no decision: {done}"
         raise ServiceError("not_lost", detail)
     chain = [first]
     for later in device.journal.commands(first.aggregate_id):
@@ -43,11 +45,12 @@ def chain_of(device: Device, command_id: str) -> tuple[QueuedCommand, ...]:
 def redo(device: Device, command_id: str, *, chain: bool = True) -> tuple[QueuedCommand, ...]:
     """Do a lost act again on the job as it is now, by default with all that built on it.
 
-    Raises ServiceError as `chain_of` does, and ActRefusedError if one of the acts cannot be done
+    Raises ServiceError as `chain_of` and `check_standing` do, and ActRefusedError if one of the acts cannot be done
     now; then none of them was done.
     """
 
     def build(device_seq: int) -> Sequence[SignedParts]:
+        check_standing(device)
         lost = chain_of(device, command_id)[: None if chain else 1]
         found = situation(device, lost[0].aggregate_id)
         parts: list[SignedParts] = []

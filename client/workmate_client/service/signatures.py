@@ -3,6 +3,7 @@
 from xml.sax.saxutils import escape
 
 from workmate_client.journal.rows import EvidenceItem
+from workmate_client.service.copies import keep_one_copy
 from workmate_client.service.device import Device, ServiceError
 from workmate_client.service.drafts import DraftSignature
 from workmate_shared.tasks.policy import Signer
@@ -35,9 +36,10 @@ def check_name(name: str) -> None:
 def draw_signature(
     device: Device, task_id: str, signer: Signer, name: str
 ) -> tuple[DraftSignature, EvidenceItem]:
-    """Draw a name and seal the drawing; it is on disk, and still to be listed."""
+    """Draw a name and seal the drawing; it is on disk, whole, and still to be listed."""
     now = device.now()
     sealed = device.sealed.import_bytes(draw_name(name))
+    kept = keep_one_copy(device, sealed)
     signature = DraftSignature(
         name=name,
         hash=sealed.hash,
@@ -49,7 +51,7 @@ def draw_signature(
         task_id=task_id,
         hash=sealed.hash,
         size_bytes=sealed.size_bytes,
-        sealed_name=sealed.name,
+        sealed_name=kept,
         kind="signature",
         media_type=MEDIA_TYPE,
         slot=signer,

@@ -7,7 +7,8 @@ the making ends. A proof with something missing is not submitted unless the work
 from msgspec import Struct
 
 from workmate_client.journal.authoring import Act, Value
-from workmate_client.service.acts import Done, perform, retention_of
+from workmate_client.service.acts import Done, perform, retention_of, situation
+from workmate_client.service.copies import CopyCheck
 from workmate_client.service.device import Device, ServiceError
 from workmate_client.service.drafts import (
     PROOF_FORM,
@@ -48,12 +49,17 @@ class Travel(Struct, frozen=True, kw_only=True):
 def submit_proof(device: Device, task_id: str, *, incomplete: bool = False) -> Done:
     """Submit what was gathered; `incomplete` insists although something is missing.
 
-    Raises ProofIncompleteError, ServiceError `nothing_gathered`, ActRefusedError.
+    A file that is damaged or gone counts as missing. Raises ProofIncompleteError, ServiceError
+    `nothing_gathered`, ActRefusedError.
     """
+    check = CopyCheck(device)
+    # Read before the step that nobody else may write in; what comes in between is read there.
+    check.findings(task_id, _draft(device, situation(device, task_id)))
 
     def make(found: Situation) -> Act:
         draft = _draft(device, found)
         missing, _ = judge_draft(draft, found, device.now())
+        missing = (*missing, *check.findings(task_id, draft))
         if missing and not incomplete:
             raise ProofIncompleteError(tuple(told(finding) for finding in missing))
         return _carrying(device, found, draft, c.SubmitProof)

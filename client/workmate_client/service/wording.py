@@ -4,6 +4,7 @@ State is always a symbol and a word, never colour alone. What is said to be rece
 rests on a receipt that was verified.
 """
 
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -96,10 +97,13 @@ FINDINGS: dict[str, str] = {
     "outside_fence": "{about}: taken more than {wanted} from the site",
     "policy_differs": "the rules changed after this proof was begun",
     "file_missing": "file {about} is missing",
+    "file_damaged": "{about}: the file is damaged or gone; add it again",
+    "size_differs": "file {about} has another size: {wanted}",
 }
 """One sentence for each finding of a proof."""
 
 REMARKS: dict[str, str] = {
+    "healed": "its copy here was damaged or gone; it is whole again and is sent",
     "same_file": "this file is in the proof already",
     "already_used": "this photo was used for another job",
     "looks_old": "this photo looks older than this visit",
@@ -184,6 +188,12 @@ def sentence(table: dict[str, str], code: str, **words: str | None) -> str:
 def visible(text: str) -> str:
     """Return text from elsewhere with every control and direction character made visible."""
     return "".join(_spelled(letter) for letter in text)
+
+
+def visible_name(path: Path) -> str:
+    """Return a file's name as text; bytes in it that are not UTF-8 are spelled out."""
+    name = path.name.encode("utf-8", "surrogateescape")
+    return name.decode("utf-8", "backslashreplace")
 
 
 # Without these two, Indic words and many emoji fall apart.

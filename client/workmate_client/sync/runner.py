@@ -73,6 +73,9 @@ class SyncRunner:
         files = files_waiting(run.last)
         tried = all(c.attempts or c.command_id in tally.sent for c in pending)
         offered = tried and all(file.set_aside or file.code for file in files)
+        wipe_ordered = tally.wipe_ordered and stopped is None and offered
+        if wipe_ordered:
+            self._memory.recorder.tell_once("wipe_ordered", "")
         return SyncReport(
             sent=len(tally.sent),
             committed=tally.outcomes.get("committed", 0),
@@ -91,7 +94,7 @@ class SyncRunner:
             retry_in_seconds=retry_in,
             lineage_changed=tally.lineage_changed,
             forked=tally.forked,
-            wipe_ordered=tally.wipe_ordered and stopped is None and offered,
+            wipe_ordered=wipe_ordered,
             skew=tally.skew,
             conservation=counts,
             alarm=self.alarm(),

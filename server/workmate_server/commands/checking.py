@@ -14,6 +14,7 @@ from workmate_server.engine.verify_report import Finding, Findings
 from workmate_server.evidence.checking import check_held_bytes
 from workmate_server.identity.headcopies import log_public_keys
 from workmate_server.store import loads
+from workmate_server.store.database import SchemaIncompleteError
 
 DATABASE_FILE = "database file"
 """The place of a finding after which nothing more can be read."""
@@ -46,9 +47,14 @@ def verify_log(locations: Locations, *, blobs: bool) -> Result:
     Raises StartError, KeyFolderError, ConfigError or SchemaVersionError.
     """
     with open_parts(locations) as parts:
-        parts.database.require_current_schema()
+        found: list[Finding] = []
+        try:
+            parts.database.require_current_schema()
+        except SchemaIncompleteError as error:
+            # Who took the guards away may have changed more: the walk tells what.
+            found.append(Finding("schema", "missing", f"{error}; migrate makes them again"))
         report = verify(parts.database, parts.keys, log_public_keys(parts.keys))
-        found = list(report.findings)
+        found += report.findings
         hashed = None
         if blobs and all(finding.place != DATABASE_FILE for finding in found):
             of_bytes = Findings(MAX_FINDINGS)

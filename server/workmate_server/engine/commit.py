@@ -290,7 +290,6 @@ class Commit:
                 events=tuple(logged[index]),
                 receipt=receipts[index],
                 command=draft.submission.payload,
-                kept=draft.kept,
                 replayed=copied,
             )
 

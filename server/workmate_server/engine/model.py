@@ -48,8 +48,7 @@ class Decided(Struct, frozen=True, kw_only=True):
     """How one submission ended.
 
     `status` is committed, unchanged, conflict, rejected or retry; a retry has neither receipt nor
-    version. `replayed` says that the outcome was stored by an earlier copy of the command. `kept`
-    are values that its own commit has just stored, so that nobody need read them again.
+    version. `replayed` says that the outcome was stored by an earlier copy of the command.
     """
 
     command_id: str
@@ -62,7 +61,6 @@ class Decided(Struct, frozen=True, kw_only=True):
     events: tuple[LoggedEvent, ...] = ()
     receipt: Receipt | None = None
     command: bytes = b""
-    kept: Mapping[str, Disclosure] = {}
     replayed: bool = False
     blocked_by: str | None = None
 

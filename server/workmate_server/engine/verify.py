@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from workmate_server.engine.histories import opens
 from workmate_server.engine.logkeys import LogKeys
+from workmate_server.engine.verify_evidence import check_evidence
 from workmate_server.engine.verify_log import LogWalk
 from workmate_server.engine.verify_projections import check_projections
 from workmate_server.engine.verify_report import Finding, Findings
@@ -112,6 +113,7 @@ def _verify_tenant(
             place = f"disclosure {row.commitment}"
             findings.add(place, "changed", "it does not open its commitment")
     check_projections(connection, head.tenant_id, findings)
+    check_evidence(connection, head.tenant_id, findings)
     return walk
 
 

@@ -19,7 +19,7 @@ from workmate_shared.principals.events import CredentialAdded
 from workmate_shared.principals.principal import Principal
 from workmate_shared.tasks import commands as c
 from workmate_shared.tasks.manifest import Manifest
-from workmate_shared.tasks.task import Task
+from workmate_shared.tasks.task import ManifestRecord, Task
 from workmate_shared.tasks.values import Fixes, ManifestPersonal, SitePosition
 from workmate_shared.wire.commitment import Disclosure
 from workmate_shared.wire.registry import (
@@ -31,6 +31,25 @@ from workmate_shared.wire.registry import (
 SYSTEM_ID = "system"
 _SYSTEM = PrincipalFacts(active=True, roles=frozenset({Role.SYSTEM}))
 _UNKNOWN = PrincipalFacts(active=False)
+
+
+def proof_files(connection: Connection, tenant_id: str, record: ManifestRecord) -> dict[str, Blob]:
+    """Return the files of a proof that are held; verified are those that its makers uploaded.
+
+    Knowing a hash opens nobody else's file, and proves nothing with it either.
+    """
+    held = loads.load_blobs(connection, tenant_id, record.hashes)
+    uploaders = loads.load_uploaders(connection, tenant_id, record.hashes)
+    makers = {record.author_id, record.submitted_by, record.on_behalf_of}
+    return {
+        name: Blob(
+            verified=row.purged_at is None
+            and any((name, maker) in uploaders for maker in makers if maker),
+            media_type=row.media_type,
+            size=row.size,
+        )
+        for name, row in held.items()
+    }
 
 
 class Workspace:
@@ -105,9 +124,6 @@ class Workspace:
         for command in commands:
             if isinstance(command, c.StoreEvidence):
                 hashes |= set(command.hashes)
-            elif isinstance(command, c.ApproveProof):
-                record = self._record(command)
-                hashes |= set(record.hashes) if record else set()
         self._blobs = loads.load_blobs(self.connection, self.tenant_id, hashes)
         self._uploaders = loads.load_uploaders(self.connection, self.tenant_id, hashes)
 
@@ -236,10 +252,7 @@ class Workspace:
             return self._blob_facts(command.hashes, command.actor.id)
         if isinstance(command, c.ApproveProof):
             record = self._record(command)
-            names = record.hashes if record else ()
-            if record and not set(names) <= set(self._blobs):
-                self._blobs |= loads.load_blobs(self.connection, self.tenant_id, names)
-            return self._blob_facts(names, command.actor.id)
+            return proof_files(self.connection, self.tenant_id, record) if record else {}
         return {}
 
     def _blob_facts(self, names: Iterable[str], actor_id: str) -> dict[str, Blob]:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from workmate_server.config import Settings
 from workmate_server.engine.blocking import RunBlocking
+from workmate_server.engine.subscribers import AUTOMATIC_APPROVAL_KIND
 from workmate_server.evidence.media import HEAD_BYTES, media_type_of
 from workmate_server.ports import (
     BlobStore,
@@ -23,7 +24,7 @@ from workmate_server.ports import (
     UploadBusyError,
     UploadMissingError,
 )
-from workmate_server.store import uploads
+from workmate_server.store import outbox, uploads
 from workmate_server.store.database import Database
 from workmate_server.store.uploads import Upload
 from workmate_shared.kernel.instants import format_instant
@@ -203,6 +204,9 @@ class Uploads:
         now = format_instant(self.clock.now())
         with self.database.write() as connection:
             uploads.keep_blob(self.database, connection, upload, media_type_of(head), now)
+            outbox.look_again(
+                connection, upload.tenant_id, AUTOMATIC_APPROVAL_KIND, upload.task_id, now
+            )
 
     def _is_held(self, upload: Upload) -> bool:
         with self.database.read() as connection:

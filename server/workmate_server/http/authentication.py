@@ -23,9 +23,10 @@ _SCHEME = "bearer"
 _TOKEN_CHARACTERS_MAX = 200
 
 
-async def authenticate(request: web.Request) -> Caller:
-    """Return who sent the request.
+async def authenticate(request: web.Request, *, noted_later: bool = False) -> Caller:
+    """Return who sent the request; that he used his credential is noted now and then.
 
+    `noted_later`: a device's use is noted by the one who asks, with what the device says of itself.
     Raises ProblemError: `unauthenticated`, `too_many` after too many unknown tokens from one
     address, or `location_purpose_refused`.
     """
@@ -38,7 +39,8 @@ async def authenticate(request: web.Request) -> Caller:
         raise _unauthenticated("invalid_token")
     if caller.barred and not _open_to_barred(request):
         raise _unauthenticated("invalid_token")
-    if request.config_dict[GUARDS].uses.due(caller.tenant_id, caller.credential_id):
+    noted = noted_later and caller.device_id is not None
+    if not noted and request.config_dict[GUARDS].uses.due(caller.tenant_id, caller.credential_id):
         await services.run_blocking(_note_use, services, caller)
     purpose = location_purpose(request, services.settings)
     return caller if purpose is None else replace(caller, purpose=purpose)

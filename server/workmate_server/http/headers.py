@@ -70,7 +70,12 @@ def version_tag(version: int) -> str:
 
 
 def matches(request: web.Request, version: int) -> bool:
-    """Whether `If-None-Match` names the version, so that 304 is the answer."""
+    """Whether `If-None-Match` names the version, so that 304 is the answer.
+
+    Never where a purpose is stated: with it the same version shows more.
+    """
+    if LOCATION_PURPOSE in request.headers:
+        return False
     named = ",".join(request.headers.getall("If-None-Match", ()))
     tags = {tag.strip().removeprefix("W/") for tag in named.split(",")}
     return "*" in tags or version_tag(version) in tags

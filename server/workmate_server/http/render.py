@@ -145,8 +145,6 @@ def _show(
     """Render all at once; without `with_current` only what was refused shows its aggregate."""
     caller = renderer.caller
     facts = [msgspec.json.decode(one.command or b"{}", type=_Facts) for one in decided]
-    for one in decided:
-        renderer.know(one.kept)
     events = renderer.event_groups(
         [
             (one.events, fact.actor.get("id") == caller.principal_id)

@@ -4,7 +4,7 @@ What a person's fix was opened for is recorded before the answer leaves: a readi
 recorded does not happen.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -52,10 +52,6 @@ class Renderer:
         self.caller = caller
         self._opened: dict[str, Disclosure] = {}
         self._seen: dict[tuple[str, str, str], None] = {}
-
-    def know(self, opened: Mapping[str, Disclosure]) -> None:
-        """Take over values that are in the store, as if they had been read from it."""
-        self._opened |= opened
 
     def open(self, wanted: Iterable[Openable]) -> None:
         """Read the values behind what the caller may open, all at once."""

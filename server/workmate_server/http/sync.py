@@ -58,7 +58,7 @@ routes = web.RouteTableDef()
 async def sync(request: web.Request) -> web.StreamResponse:
     """Decide the commands of a request, then answer with their outcomes and a page of changes."""
     services = services_of(request)
-    caller = await authenticate(request)
+    caller = await authenticate(request, noted_later=True)
     data = await read_json_bytes(request)
     asked, taken = await services.run_blocking(_read, services, caller, data)
     decided = await decide(services, caller, taken)

@@ -22,9 +22,8 @@ from workmate_server.imports.places import position, read_coordinates, read_pin
 from workmate_server.imports.reading import Record
 from workmate_server.imports.report import RowError
 from workmate_server.imports.times import TimeReader
-from workmate_shared.kernel.ids import Identifier
 from workmate_shared.kernel.instants import seconds_between
-from workmate_shared.tasks.commands import Articles, ExternalId, Priority, Skills
+from workmate_shared.tasks.commands import Articles, ExternalId, Priority, Skills, Source
 from workmate_shared.tasks.policy import ProofPolicy
 from workmate_shared.tasks.values import TaskPersonal
 
@@ -79,7 +78,7 @@ class Converter:
             raise RowError("external_id_missing", f"{mapping.external_id} is empty")
         external_id = _typed(external_id, ExternalId, "external_id_invalid", mapping.external_id)
         source = self._source or cells.get(mapping.source_column or "") or mapping.source
-        source = _typed(source, Identifier, "source_invalid", "source")
+        source = _typed(source, Source, "source_invalid", "source")
         body = {
             "source": source,
             "external_id": external_id,

@@ -57,6 +57,9 @@ class TimeReader:
                 if moment.tzinfo is None:
                     moment = self._localized(column, text, moment)
                 written = moment.isoformat(timespec="auto")
+        except OverflowError as error:
+            detail = f"{column}: {text[:60]!r} lies at the end of the calendar"
+            raise RowError("time_out_of_range", detail) from error
         except ValueError:
             return None
         if _INSTANT.fullmatch(written) is None:

@@ -14,7 +14,7 @@ from workmate_server.engine.blocking import RunBlocking
 from workmate_server.engine.engine import Engine, OverloadedError, StoppingError
 from workmate_server.engine.model import Decided, Submission
 from workmate_server.engine.subscribers import AUTOMATIC_APPROVAL_KIND, gets
-from workmate_server.engine.workspace import SYSTEM_ID
+from workmate_server.engine.workspace import SYSTEM_ID, proof_files
 from workmate_server.outbox.carriers import Attempt
 from workmate_server.ports import Clock
 from workmate_server.store import loads
@@ -23,7 +23,6 @@ from workmate_server.store.deliveries import Due
 from workmate_server.store.outbox import Subscription
 from workmate_shared.kernel.command import COMMAND_SCHEMA, Actor
 from workmate_shared.kernel.instants import format_instant
-from workmate_shared.kernel.lifecycle import Blob
 from workmate_shared.kernel.table import Role
 from workmate_shared.tasks import table
 from workmate_shared.tasks.commands import ApproveProof
@@ -46,8 +45,8 @@ _UNRECORDED_FINAL = frozenset({"idempotency_key_reused", "not_found"})
 class AutomaticApproval:
     """The carrier of `rule:automatic_approval`: approve what its policy lets the system approve.
 
-    A proof that lacks nothing but files waits for them: the event that a file was stored brings the
-    rule back. Any other finding is recorded once, as the outcome of trying when it was submitted.
+    A proof that lacks nothing but files waits for them: the end of an upload, or the event that a
+    file was stored, brings the rule back. Any other finding is recorded once, as the outcome of trying when it was submitted.
     """
 
     in_order = False
@@ -124,7 +123,6 @@ def _findings(connection: Connection, task: Task, record: ManifestRecord) -> tup
     manifest = msgspec.json.decode(data or b"", type=Manifest)
     named = (manifest.personal, manifest.position, task.position)
     rows = loads.load_disclosures(connection, tenant_id, (name for name in named if name))
-    blobs = loads.load_blobs(connection, tenant_id, record.hashes)
 
     def opened(commitment: str | None, kind: Any) -> Any:
         row = rows.get(commitment or "")
@@ -133,7 +131,7 @@ def _findings(connection: Connection, task: Task, record: ManifestRecord) -> tup
     facts = Facts(
         personal=opened(manifest.personal, ManifestPersonal) or ManifestPersonal(),
         fixes=opened(manifest.position, Fixes) or {},
-        blobs={name: Blob(verified=row.purged_at is None) for name, row in blobs.items()},
+        blobs=proof_files(connection, tenant_id, record),
         site=opened(task.position, SitePosition),
         policy_version=task.policy_version,
         submitted_at=record.submitted_at,

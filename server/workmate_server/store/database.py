@@ -17,6 +17,7 @@ __all__ = [
     "DatabaseDamagedError",
     "DuplicateError",
     "Rows",
+    "SchemaIncompleteError",
     "SchemaVersionError",
 ]
 
@@ -37,6 +38,10 @@ class DatabaseDamagedError(Exception):
 
 class SchemaVersionError(Exception):
     """The schema is newer than the code, or older and must be migrated first."""
+
+
+class SchemaIncompleteError(SchemaVersionError):
+    """The schema is of this code's version, and something in it was dropped or changed."""
 
 
 class Database(Protocol):

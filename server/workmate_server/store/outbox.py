@@ -170,3 +170,26 @@ def redrive(connection: Connection, tenant_id: str, subscription_id: str, now: s
         update(SUBSCRIPTIONS).where(is_subscription(tenant_id, subscription_id)).values(active=1)
     )
     return revived.rowcount
+
+
+def look_again(
+    connection: Connection, tenant_id: str, kind: str, aggregate_id: str, now: str
+) -> None:
+    """Make the settled rows of one aggregate due again for subscriptions of a kind.
+
+    For a rule whose facts changed without an event: it looks at the present state once more.
+    """
+    rules = select(SUBSCRIPTIONS.c.subscription_id).where(
+        SUBSCRIPTIONS.c.tenant_id == tenant_id, SUBSCRIPTIONS.c.kind == kind
+    )
+    c = OUTBOX.c
+    connection.execute(
+        update(OUTBOX)
+        .where(
+            c.tenant_id == tenant_id,
+            c.aggregate_id == aggregate_id,
+            c.status == DELIVERED,
+            c.subscription_id.in_(rules),
+        )
+        .values(status=PENDING, next_attempt_at=now)
+    )

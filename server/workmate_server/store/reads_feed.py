@@ -209,16 +209,17 @@ def newest_batch_before(
     """Return the number of the newest batch made at or before an instant in UTC; 0 if none was.
 
     Batches are dense and in order of time, so that halving finds it; a server clock that was set
-    back only moves the answer by so many batches.
+    back only moves the answer by so many batches. Of a log that is younger one look tells it.
     """
     low, high = 0, newest_batch
+    middle = 1
     while low < high:
-        middle = (low + high + 1) // 2
         made = connection.execute(_MADE, {"tenant": tenant_id, "number": middle}).scalar()
         if made is not None and made <= instant:
             low = middle
         else:
             high = middle - 1
+        middle = (low + high + 1) // 2
     return low
 
 

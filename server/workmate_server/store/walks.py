@@ -185,3 +185,14 @@ def ownerless(connection: Connection, tenant_id: str) -> list[tuple[str, Any]]:
         )
         found += [(name, stray) for stray in rows.scalars()]
     return found
+
+
+def walk_events_of(connection: Connection, tenant_id: str, types: Collection[str]) -> Iterator[Any]:
+    """Yield type and payload of the events of these types, in the order of the log."""
+    c = EVENTS.c
+    yield from connection.execute(
+        select(c.type, c.payload)
+        .where(c.tenant_id == tenant_id, c.type.in_(list(types)))
+        .order_by(c.seq)
+        .execution_options(yield_per=PAGE)
+    )

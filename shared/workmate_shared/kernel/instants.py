@@ -26,7 +26,8 @@ Instant = Annotated[
 def parse_instant(text: str) -> datetime:
     """Return the aware datetime that an RFC 3339 string names, cut to microseconds.
 
-    Raises ValueError for a day that does not exist (31 February) or text without an offset.
+    Raises ValueError for a day that does not exist (31 February), text without an offset, or an
+    instant that lies outside the years 1 to 9999 in UTC.
     """
     head, dot, tail = text.partition(".")
     if dot:
@@ -35,6 +36,10 @@ def parse_instant(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError("an instant needs an offset")
+    try:
+        moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("the instant lies outside the calendar") from error
     return moment
 
 

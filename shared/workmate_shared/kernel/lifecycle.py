@@ -41,11 +41,16 @@ class EventRef(Struct, frozen=True):
 
 
 class Blob(Struct, frozen=True):
-    """What is known of one file: is it held and verified, and did this actor upload it."""
+    """What is known of one file: is it held and verified, did this actor upload it, its size.
+
+    For a decision on a proof a file counts as verified only if one of its makers uploaded it. `size`
+    is in bytes, None where it is not known.
+    """
 
     verified: bool
     uploaded_by_actor: bool = False
     media_type: str | None = None
+    size: int | None = None
 
 
 class Context(Struct, frozen=True, kw_only=True):

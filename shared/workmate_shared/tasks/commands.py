@@ -20,6 +20,9 @@ Skill = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*$(?!\n)", max_length=
 Skills = Annotated[tuple[Skill, ...], Meta(max_length=50)]
 Articles = Annotated[tuple[ArticleVersion, ...], Meta(max_length=50)]
 Priority = Annotated[int, Meta(ge=0, le=9)]
+Source = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@-]*$(?!\n)", max_length=100)]
+"""The system that a job comes from: an id without a colon, so that `<source>:<external_id>` is one job."""
+
 ExternalId = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$(?!\n)")]
 Hashes = Annotated[tuple[HashHex, ...], Meta(max_length=EVIDENCE_MAX)]
 ManifestBase64 = Annotated[str, Meta(max_length=MANIFEST_BASE64_MAX)]
@@ -40,7 +43,7 @@ class Window(Struct, frozen=True, forbid_unknown_fields=True):
 class CreateTask(Command, frozen=True, tag="create_task", kw_only=True):
     """Create the task of one upstream job."""
 
-    source: Identifier
+    source: Source
     external_id: ExternalId
     priority: Priority = 3
     due_at: Instant | None = None
@@ -266,6 +269,15 @@ class Observe(Command, frozen=True, tag="observe", kw_only=True):
     """Record readings about the task; moves nothing."""
 
     readings: Annotated[tuple[Reading, ...], Meta(min_length=1, max_length=500)]
+
+    def __post_init__(self) -> None:
+        """Refuse a note without words and a fix without a place."""
+        super().__post_init__()
+        kinds = {type(reading) for reading in self.readings}
+        if Note in kinds and self.personal is None:
+            raise ValueError("a note needs its words in personal")
+        if PositionReading in kinds and self.position is None:
+            raise ValueError("a position reading needs a position")
 
 
 class StoreEvidence(Command, frozen=True, tag="store_evidence", kw_only=True):

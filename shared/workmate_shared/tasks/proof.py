@@ -217,6 +217,12 @@ def _judge_files(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
         blob = facts.blobs.get(name)
         if blob is None or not blob.verified:
             yield Finding("file_missing", name)
+    for item in manifest.items:
+        if not isinstance(item, PhotoItem | SignatureItem) or item.hash is None:
+            continue
+        blob = facts.blobs.get(item.hash)
+        if blob is not None and blob.size not in (None, item.size):
+            yield Finding("size_differs", item.item_id, f"{blob.size} bytes", f"{item.size} bytes")
 
 
 def distance_m(lat_e7: int, lon_e7: int, other_lat_e7: int, other_lon_e7: int) -> float:

@@ -41,7 +41,7 @@ from workmate_shared.kernel.ids import event_id_for
 from workmate_shared.kernel.lifecycle import Blob, PrincipalFacts
 from workmate_shared.kernel.table import Role
 from workmate_shared.tasks import events as e
-from workmate_shared.tasks.commands import Note, SlaBreach, Window
+from workmate_shared.tasks.commands import RouteDeviation, SlaBreach, Window
 from workmate_shared.tasks.policy import policy_version
 from workmate_shared.tasks.task import Task
 
@@ -231,7 +231,7 @@ def test_cancel_ends_the_task_and_keeps_who_held_it() -> None:
 
 def test_observe_records_many_readings_at_once_and_moves_nothing() -> None:
     before = walk_to("completed", hand_over=True)
-    readings = (Note(at=OCCURRED_AT), Note(at=NOW))
+    readings = (RouteDeviation(at=OCCURRED_AT, metres=9), RouteDeviation(at=NOW, metres=0))
     task, event = tell_from("completed", "observe", readings=readings)
     assert isinstance(event, e.TaskObserved)
     assert event.readings == readings

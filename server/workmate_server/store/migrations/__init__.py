@@ -12,8 +12,8 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
-from workmate_server.store.database import SchemaVersionError
-from workmate_server.store.tables import LOG_TABLES, ServerTable
+from workmate_server.store.database import SchemaIncompleteError, SchemaVersionError
+from workmate_server.store.tables import LOG_TABLES, PROJECTIONS, ServerTable
 
 _FOLDER = Path(__file__).parent
 
@@ -36,12 +36,31 @@ def _revision(connection: Connection) -> str | None:
 def migrate(connection: Connection) -> None:
     """Bring the schema to the newest revision inside the transaction of `connection`.
 
-    Raises SchemaVersionError for a schema from a newer version, or when a trigger or table that
+    Triggers, indexes and projection tables that somebody dropped are made again; `rebuild` fills
+    the latter. Raises SchemaVersionError for a schema from a newer version, or when a trigger or table that
     must be there is missing afterwards.
     """
     _refuse_newer(_scripts(), _revision(connection))
     command.upgrade(_config(connection), "head")
+    _put_back(connection)
     assert_schema(connection)
+
+
+def _put_back(connection: Connection) -> None:
+    """Make again what somebody dropped and what can be made again: guards, indexes, projections."""
+    tables = ServerTable.metadata.tables
+    ServerTable.metadata.create_all(connection, [tables[name] for name in PROJECTIONS])
+    for table in tables.values():
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
+    if connection.dialect.name != "sqlite":
+        return
+    for name in LOG_TABLES:
+        for act in ("update", "delete"):
+            connection.exec_driver_sql(
+                f"CREATE TRIGGER IF NOT EXISTS {name}_{act} BEFORE {act.upper()} ON {name} "
+                f"BEGIN SELECT RAISE(ABORT, '{name} only grows'); END"
+            )
 
 
 def require_current_schema(connection: Connection) -> None:
@@ -81,9 +100,9 @@ def assert_schema(connection: Connection) -> None:
     )
     bad = set(loose.scalars()) - {"alembic_version", "sqlite_schema"}
     if bad:
-        raise SchemaVersionError(f"tables are not strict: {', '.join(sorted(bad))}")
+        raise SchemaIncompleteError(f"tables are not strict: {', '.join(sorted(bad))}")
 
 
 def _refuse_missing(kind: str, names: set[str]) -> None:
     if names:
-        raise SchemaVersionError(f"{kind} are missing: {', '.join(sorted(names))}")
+        raise SchemaIncompleteError(f"{kind} are missing: {', '.join(sorted(names))}")

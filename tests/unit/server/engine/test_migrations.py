@@ -10,7 +10,12 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect
 
 from workmate_server.store import migrations
-from workmate_server.store.database import DatabaseAwayError, DuplicateError, SchemaVersionError
+from workmate_server.store.database import (
+    DatabaseAwayError,
+    DuplicateError,
+    SchemaIncompleteError,
+    SchemaVersionError,
+)
 from workmate_server.store.sqlite import SqliteDatabase
 from workmate_server.store.tables import LOG_TABLES, ServerTable
 
@@ -104,11 +109,27 @@ def test_a_value_of_another_type_is_refused(migrated: SqliteDatabase) -> None:
     [
         ("DROP TRIGGER audit_event_delete", "triggers are missing: audit_event_delete"),
         ("DROP INDEX feed_order", "indexes are missing: feed_order"),
+        ("DROP TABLE feed", "tables are missing: feed"),
+    ],
+)
+def test_a_schema_without_its_guards_is_refused_at_the_start_and_a_migration_puts_them_back(
+    migrated: SqliteDatabase, statement: str, sentence: str
+) -> None:
+    _execute(migrated, statement)
+    with pytest.raises(SchemaIncompleteError, match=sentence):
+        migrated.require_current_schema()
+    migrated.migrate()
+    migrated.require_current_schema()
+
+
+@pytest.mark.parametrize(
+    ("statement", "sentence"),
+    [
         ("DROP TABLE nonce", "tables are missing: nonce"),
         ("CREATE TABLE more (name TEXT)", "tables are not strict: more"),
     ],
 )
-def test_a_schema_without_its_guards_is_refused_at_the_start_and_after_a_migration(
+def test_what_cannot_be_made_again_is_refused_also_by_a_migration(
     migrated: SqliteDatabase, statement: str, sentence: str
 ) -> None:
     _execute(migrated, statement)
@@ -142,7 +163,7 @@ def test_a_schema_that_was_never_made_is_refused_with_what_to_run(
         'raise RuntimeError("planted")',
         'op.execute("no such statement")',
         'op.execute("INSERT INTO tenant_head SELECT * FROM tenant_head")',
-        'op.execute("DROP TRIGGER audit_event_update")',
+        'op.execute("CREATE TABLE more (name TEXT)")',
     ],
 )
 def test_a_migration_that_fails_leaves_the_old_schema_and_its_rows_in_use(
