@@ -91,7 +91,7 @@ def open_device(machine: Machine, paths: ProfilePaths, keys: ProfileKeys) -> Dev
     )
     replica = Replica.open(paths, keys, files=machine.files, settings=machine.settings)
     if replica.dropped is not None:
-        journal.add_notice("replica_dropped", f"{replica.dropped}; it is pulled again")
+        journal.add_notice("replica_dropped", replica.dropped)
     return Device(
         paths=paths,
         settings=machine.settings,

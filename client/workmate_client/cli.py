@@ -17,7 +17,7 @@ from workmate_client.commands.answer import (
     refusal_lines,
     refusal_value,
 )
-from workmate_client.errors import DeviceError
+from workmate_client.errors import DeviceError, check_text
 
 if TYPE_CHECKING:
     from workmate_client.bootstrap import Machine
@@ -48,6 +48,7 @@ def main(
         return demo(given)
     parsed = _parser().parse_args(given)
     try:
+        _check_texts(parsed)
         answer = _answer(parsed, os.environ if environment is None else environment, machine)
     except DeviceError as error:
         _refuse(error, as_json=parsed.json)
@@ -55,6 +56,14 @@ def main(
     except KeyboardInterrupt:
         return INTERRUPTED
     return _say(answer, as_json=parsed.json)
+
+
+def _check_texts(parsed: argparse.Namespace) -> None:
+    """Refuse arguments that are not text; the names of files may be any bytes, and are no text."""
+    for name, value in vars(parsed).items():
+        for word in value if isinstance(value, list) else [value]:
+            if isinstance(word, str):
+                check_text(f"what was given for {name.replace('_', '-')}", word)
 
 
 def _answer(

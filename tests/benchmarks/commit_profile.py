@@ -46,8 +46,12 @@ _INSERTS = ("append_log", "write_projections", "write_disclosures", "write_outbo
 STAGES = (
     Stage(
         "look_up",
-        [("load_head", "run"), ("load_commands", "run"), ("replay_stored", "run")]
-        + [("__init__", "run")],
+        [
+            ("load_head", "run"),
+            ("load_commands", "run"),
+            ("replay_stored", "run"),
+            ("__init__", "run"),
+        ],
     ),
     Stage(
         "decide",

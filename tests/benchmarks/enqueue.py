@@ -7,6 +7,7 @@ driver, and the same bytes appended to a file that is synced.
 import os
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def measure_enqueue(folder: Path, pace: Pace, tell: Tell) -> None:
         for _ in range(warming + count):
             ours.append(seconds_of(lambda: _act(device, profile)))
             row, record = _newest(device)
-            least.append(seconds_of(lambda: bare.save(row, record)))
+            least.append(seconds_of(partial(bare.save, row, record)))
         for figure in _figures(ours[warming:], least[warming:]):
             tell(figure)
 

@@ -4,7 +4,9 @@ import secrets
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from blake3 import blake3
 
@@ -28,10 +30,10 @@ def measure_hashing(folder: Path, pace: Pace, tell: Tell) -> None:
         upload = f"upload-{number}"
         store.begin_upload(upload)
         store.append(upload, 0, [content])
-        ours.append(seconds_of(lambda upload=upload: store.finish(upload, _TENANT, name)))
+        ours.append(seconds_of(partial(store.finish, upload, _TENANT, name)))
         store.delete(_TENANT, name)
-        least.append(seconds_of(lambda: _hash_bare(plain, content)))
-    given = {"mebibytes": len(content) // MIB, "file": "in the page cache"}
+        least.append(seconds_of(partial(_hash_bare, plain, content)))
+    given: dict[str, Any] = {"mebibytes": len(content) // MIB, "file": "in the page cache"}
     limit = "b3sum" if _b3sum() else "the blake3 library on memory, one thread"
     tell(summed_up("hashing", _speeds(content, ours), "MiB/s", **given))
     tell(summed_up("hashing_bare", _speeds(content, least), "MiB/s", **given, beside=limit))

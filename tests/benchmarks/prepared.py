@@ -4,6 +4,7 @@ Everything is committed by the engine itself, in large batches, before any clock
 sessions are written straight into their table: over HTTP the server admits so many a minute.
 """
 
+import asyncio
 import secrets
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -70,7 +71,7 @@ def locations_of(office: Office) -> Locations:
 
 async def prepare_office(folder: Path, workers: int, tasks_each: int) -> Prepared:
     """Begin an office in a folder, with so many workers and tasks assigned to each of them."""
-    folder.mkdir()
+    await asyncio.to_thread(folder.mkdir)
     office = begin(folder)
     with open_parts(locations_of(office)) as parts:
         async with running_engine(parts) as engine:

@@ -73,7 +73,9 @@ def encoded(value: Any) -> str:
 
 def refusal_value(error: DeviceError) -> dict[str, Any]:
     """Return what is known of a refusal: its code, its sentence, what is safe, what to do."""
-    value: dict[str, Any] = {"code": error.code, "detail": error.detail}
+    # A path in it may hold bytes that no JSON can carry.
+    detail = error.detail.encode("utf-8", "backslashreplace").decode()
+    value: dict[str, Any] = {"code": error.code, "detail": detail}
     fault = fault_of(error.code)
     if fault is not None:
         value |= {"title": fault.title, "safe": fault.safe, "todo": fault.todo}

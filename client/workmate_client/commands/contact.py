@@ -4,16 +4,22 @@ import argparse
 import asyncio
 from typing import Any, get_args
 
+import msgspec
+
 from workmate_client.bootstrap import sync_parts, transport_to
 from workmate_client.commands.answer import DONE, REFUSED, Answer, Session, lines_of
+from workmate_client.commands.outbox import standing_lines
 from workmate_client.journal.lock import ProfileLock
 from workmate_client.journal.safes import SafeChoice, SafeMode
 from workmate_client.service import enrolment
 from workmate_client.service.device import Device
 from workmate_client.service.enrolment import Enrolled
+from workmate_client.service.jobs import returned_proofs
+from workmate_client.service.notices import NOTICES
 from workmate_client.service.outbox import device_status
-from workmate_client.service.wording import visible, waiting_for
-from workmate_client.sync.report import SyncReport
+from workmate_client.service.standing import standing_of
+from workmate_client.service.wording import shown_file, visible, waiting_for
+from workmate_client.sync.report import FileWaiting, SyncReport, Waiting
 from workmate_client.sync.runner import SyncRunner
 
 
@@ -66,8 +72,9 @@ def _enrolled(enrolled: Enrolled, choice: SafeChoice | None) -> Answer:
 
 def _sync_once(session: Session, args: argparse.Namespace) -> Answer:
     del args
-    report = asyncio.run(sync_once(session.device()))
-    return _reported(report)
+    device = session.device()
+    report = asyncio.run(sync_once(device))
+    return _reported(report, device)
 
 
 async def sync_once(device: Device) -> SyncReport:
@@ -76,22 +83,52 @@ async def sync_once(device: Device) -> SyncReport:
         return await SyncRunner(sync_parts(device, transport)).sync_once()
 
 
-def _reported(report: SyncReport) -> Answer:
+def _reported(report: SyncReport, device: Device) -> Answer:
     rows = [
-        ("waits", waiting.name, waiting_for(waiting.code or "blocked_by"), waiting.command_id)
+        ("waits", waiting.name, waiting_for(_wait_code(waiting, report)), waiting.command_id)
         for waiting in report.waiting
     ]
+    rows += [
+        ("file", *_file_words(device, file), file.task_id)
+        for file in report.files_waiting
+        if file.code is not None or file.set_aside
+    ]
+    standing = standing_of(device.profile())
+    returned = returned_proofs(device) if report.pulled else ()
     answered = report.committed + report.unchanged + report.conflicts + report.rejected
     lost = report.conflicts + report.rejected
     lines = [
         f"{report.sent} acts sent, {answered} answered, {lost} need your decision.",
         f"{report.pulled} changes fetched, {report.uploaded_files} files sent.",
         *lines_of(rows),
+        *standing_lines(standing),
     ]
+    if returned:
+        were = "proof was" if len(returned) == 1 else "proofs were"
+        lines.append(f"{len(returned)} {were} returned: {', '.join(map(visible, returned))}")
+    if report.wipe_ordered:
+        lines.append(NOTICES["wipe_ordered"])
     if report.stopped is not None:
         detail = visible(report.stopped_detail or "")
         lines.append(f"Stopped: {waiting_for(report.stopped)}. {detail}")
-    return Answer(report, tuple(lines), REFUSED if report.stopped else DONE)
+    value = {**msgspec.structs.asdict(report), "standing": standing, "returned": returned}
+    return Answer(value, tuple(lines), REFUSED if report.stopped else DONE)
+
+
+def _wait_code(waiting: Waiting, report: SyncReport) -> str:
+    """Return why an act waits; one that was never tried waits for what stopped the run."""
+    if waiting.code is None and waiting.blocked_by is None and report.stopped is not None:
+        return report.stopped
+    return waiting.code or "blocked_by"
+
+
+def _file_words(device: Device, file: FileWaiting) -> tuple[str, str]:
+    """Return what a file is called, and why it is still here."""
+    item = device.journal.evidence_item(file.task_id, file.hash)
+    if item is None:
+        return file.hash, waiting_for(file.code or "waiting")
+    words = shown_file(item).words if file.set_aside else waiting_for(file.code or "waiting")
+    return item.file_name or item.hash, words
 
 
 def _sync_status(session: Session, args: argparse.Namespace) -> Answer:

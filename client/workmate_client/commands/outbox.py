@@ -8,7 +8,8 @@ from workmate_client.journal.rows import QueuedCommand
 from workmate_client.service import conflicts, outbox, receipts, redo
 from workmate_client.service.conflicts import Conflict
 from workmate_client.service.outbox import DeviceStatus
-from workmate_client.service.wording import visible
+from workmate_client.service.standing import Standing
+from workmate_client.service.wording import age_words, shown_file, visible
 
 
 def add_outbox(subcommands: Any, common: argparse.ArgumentParser) -> None:
@@ -50,7 +51,7 @@ def show_status(session: Session, args: argparse.Namespace) -> Answer:
         (
             line.shown.symbol,
             line.shown.words,
-            f"{line.age_seconds:.0f} s",
+            age_words(line.age_seconds),
             line.what,
             line.task_id,
             line.id,
@@ -79,8 +80,16 @@ def _status_lines(found: DeviceStatus) -> tuple[str, ...]:
         f"last contact: {found.last_contact_at or 'never'}",
         f"clock: {_clock(found)}",
         f"safe to wipe: {safe}",
+        *standing_lines(found.standing),
         *(visible(notice) for notice in found.notices),
     )
+
+
+def standing_lines(standing: Standing | None) -> tuple[str, ...]:
+    """Return for people that nothing of this laptop counts any more, and what to do; or nothing."""
+    if standing is None:
+        return ()
+    return (f"! {standing.code}: {standing.sentence}. {standing.safe} {standing.todo}",)
 
 
 def _clock(found: DeviceStatus) -> str:
@@ -92,8 +101,14 @@ def _clock(found: DeviceStatus) -> str:
 
 def _conflicts(session: Session, args: argparse.Namespace) -> Answer:
     del args
-    found = conflicts.list_conflicts(session.device())
+    device = session.device()
+    found = conflicts.list_conflicts(device)
     lines = [line for conflict in found for line in _conflict_lines(conflict)]
+    lines += [
+        f"file {visible(item.file_name or item.hash)}  job {visible(item.task_id)}: "
+        f"{shown_file(item).words}: workmate proof photo {visible(item.task_id)} FILE"
+        for item in outbox.files_set_aside(device)
+    ]
     return Answer(found, tuple(lines) or ("Nothing needs your decision.",))
 
 

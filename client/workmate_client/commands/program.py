@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from workmate_client.bootstrap import Machine, make_keys, open_device, safes_of
 from workmate_client.config import ProfilePaths, Settings
-from workmate_client.errors import DeviceError
+from workmate_client.errors import DeviceError, check_text
 from workmate_client.journal.safes import SafeChoice, SafeMode
 from workmate_client.service.device import Device
 
@@ -87,7 +87,7 @@ class Program:
     def _given(self, question: str) -> str:
         named = self._environment.get(PASSPHRASE_VARIABLE)
         if named is not None:
-            return named
+            return check_text(f"the passphrase in {PASSPHRASE_VARIABLE}", named)
         if not sys.stdin.isatty():
             raise PassphraseNeededError(f"set {PASSPHRASE_VARIABLE}, or run it in a terminal")
-        return self._prompt(question)
+        return check_text("the passphrase", self._prompt(question))

@@ -4,12 +4,21 @@ import argparse
 from pathlib import Path
 from typing import Any, get_args
 
-from workmate_client.commands.answer import Answer, Session, lines_of
+from workmate_client.commands.answer import (
+    DONE,
+    REFUSED,
+    Answer,
+    Session,
+    lines_of,
+    refusal_value,
+)
 from workmate_client.commands.work import done_answer
+from workmate_client.errors import DeviceError
 from workmate_client.service import photos, proof, submission
+from workmate_client.service.faults import fault_of
 from workmate_client.service.photos import AddedPhoto
 from workmate_client.service.proof import ProofStatus
-from workmate_client.service.wording import visible
+from workmate_client.service.wording import visible, visible_name
 from workmate_shared.tasks.policy import Signer
 
 
@@ -74,11 +83,31 @@ def _photo(session: Session, args: argparse.Namespace) -> Answer:
     device = session.device()
     if args.remove is not None:
         photos.remove_photo(device, args.task, args.remove)
-    added = [photos.add_photo(device, args.task, path, args.slot) for path in args.files]
+    added: list[AddedPhoto] = []
+    failed: list[tuple[Path, DeviceError]] = []
+    for path in args.files:
+        try:
+            added.append(photos.add_photo(device, args.task, path, args.slot))
+        except DeviceError as error:
+            if len(args.files) == 1 and args.remove is None:
+                raise
+            failed.append((path, error))
     status = _told(proof.proof_status(device, args.task))
-    value = {**status.value, "photos": [_photo_value(photo) for photo in added]}
+    value = {
+        **status.value,
+        "photos": [_photo_value(photo) for photo in added],
+        "failed": [{"file": visible_name(path), **refusal_value(e)} for path, e in failed],
+    }
     lines = [line for photo in added for line in _photo_lines(photo)]
-    return Answer(value, (*lines, *status.lines))
+    lines += [_failed_line(path, error) for path, error in failed]
+    return Answer(value, (*lines, *status.lines), REFUSED if failed else DONE)
+
+
+def _failed_line(path: Path, error: DeviceError) -> str:
+    """Return why one file of several was not taken; the others may have been."""
+    fault = fault_of(error.code)
+    todo = f" {fault.todo}" if fault else ""
+    return f"NOT taken: {visible_name(path)}: {visible(error.detail)} ({error.code}).{todo}"
 
 
 def _photo_value(photo: AddedPhoto) -> dict[str, Any]:
@@ -98,7 +127,8 @@ def _photo_value(photo: AddedPhoto) -> dict[str, Any]:
 
 def _photo_lines(photo: AddedPhoto) -> list[str]:
     item = photo.evidence
-    verb = "Saved" if photo.added else "Already there"
+    healed = any(remark.code == "healed" for remark in photo.remarks)
+    verb = "Saved" if photo.added or healed else "Already there"
     name = visible(item.file_name or item.hash)
     head = f"{verb}: {name} for {photo.slot}, {item.size_bytes} bytes"
     return [head, *(f"  {remark.sentence}" for remark in photo.remarks)]

@@ -7,7 +7,7 @@ from workmate_client.commands.answer import Answer, Session, lines_of, paragraph
 from workmate_client.commands.places import add_place, place_of
 from workmate_client.service import acts, jobs, submission
 from workmate_client.service.acts import DeclineReason, Done
-from workmate_client.service.jobs import JobView
+from workmate_client.service.jobs import JobLine, JobView
 from workmate_client.service.wording import visible
 
 
@@ -58,7 +58,7 @@ def _jobs(session: Session, args: argparse.Namespace) -> Answer:
             line.external_id,
             line.site_name or line.client,
             line.address,
-            line.removed or line.state,
+            _standing(line),
             f"{line.unsent} unsent" if line.unsent else "",
             "! needs your decision" if line.needs_decision else "",
             line.task_id,
@@ -66,6 +66,12 @@ def _jobs(session: Session, args: argparse.Namespace) -> Answer:
         for line in found
     ]
     return Answer(found, lines_of(rows) or ("No jobs.",))
+
+
+def _standing(line: JobLine) -> str:
+    if line.removed is not None or line.returned is None:
+        return line.removed or line.state
+    return f"returned: {line.returned}" if line.returned else "returned"
 
 
 def _job(session: Session, args: argparse.Namespace) -> Answer:

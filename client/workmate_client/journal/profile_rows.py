@@ -41,5 +41,8 @@ def set_device_seq(connection: sa.Connection, device_seq: int) -> None:
 
 
 def insert_notice(connection: sa.Connection, at: str, code: str, detail: str) -> None:
-    """Add something that the worker has to be told."""
+    """Add something that the worker has to be told, unless the very same is still to be read."""
+    same = (NOTICE.c.code == code) & (NOTICE.c.detail == detail)
+    if connection.execute(sa.select(NOTICE.c.notice_id).where(same)).first() is not None:
+        return
     connection.execute(sa.insert(NOTICE).values(at=at, code=code, detail=detail))

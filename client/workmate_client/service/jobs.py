@@ -25,7 +25,8 @@ from workmate_shared.tasks.view import TaskView, project_task
 class JobLine(Struct, frozen=True, kw_only=True):
     """One job in the list. `unsent` counts acts without an answer, `needs_decision` lost ones.
 
-    `removed` says why it is no longer this worker's.
+    `removed` says why it is no longer this worker's; `returned` why its last proof was sent back,
+    empty if nobody said why, None unless it has to be done again.
     """
 
     task_id: str
@@ -42,6 +43,7 @@ class JobLine(Struct, frozen=True, kw_only=True):
     unsent: int
     needs_decision: int
     removed: str | None
+    returned: str | None = None
 
 
 class HistoryLine(Struct, frozen=True, kw_only=True):
@@ -117,7 +119,22 @@ def _line(found: Situation) -> JobLine:
         unsent=sum(act.command.outcome is None for act in found.acts),
         needs_decision=sum(act.command.needs_decision for act in found.acts),
         removed=found.removed,
+        returned=returned_for(found),
     )
+
+
+def returned_for(found: Situation) -> str | None:
+    """Return why the last proof of a job in work was returned, or None if it was not."""
+    state = found.task
+    if state.state != "in_progress" or not state.manifests:
+        return None
+    last = state.manifests[-1]
+    return (_reason(last, found) or "") if last.status == "rejected" else None
+
+
+def returned_proofs(device: Device) -> tuple[str, ...]:
+    """Return the jobs, by their outside ids, whose last proof was returned to be done again."""
+    return tuple(line.external_id for line in list_jobs(device) if line.returned is not None)
 
 
 def show_job(device: Device, task_id: str) -> JobView:

@@ -9,6 +9,8 @@ from msgspec import Struct
 from workmate_client.journal.rows import Conservation, EvidenceItem, QueuedCommand
 from workmate_client.ports import StorageError
 from workmate_client.service.device import Device
+from workmate_client.service.notices import told_notice
+from workmate_client.service.standing import Standing, standing_of
 from workmate_client.service.wording import Shown, shown_act, shown_file
 from workmate_shared.kernel.instants import parse_instant, seconds_between
 from workmate_shared.wire.batch import Header
@@ -33,7 +35,8 @@ class OutboxLine(Struct, frozen=True, kw_only=True):
 class DeviceStatus(Struct, frozen=True, kw_only=True):
     """The truth about this device in one value. Sizes in bytes, ages and skew in seconds.
 
-    `keeps` says why this laptop is not safe to wipe; empty where it is.
+    `standing` is what the office holds against this device or its worker; `files_set_aside` counts
+    files that must be added again. `keeps` says why this laptop is not safe to wipe; empty where it is.
     """
 
     worker_id: str
@@ -56,6 +59,8 @@ class DeviceStatus(Struct, frozen=True, kw_only=True):
     clock_doubtful: bool
     disk_free: int | None
     pull_refused: str | None
+    standing: Standing | None
+    files_set_aside: int
     notices: tuple[str, ...]
     safe_to_wipe: bool
     keeps: tuple[str, ...]
@@ -93,10 +98,21 @@ def device_status(device: Device) -> DeviceStatus:
         clock_doubtful=skew is not None and abs(skew) > device.settings.clock_doubt_seconds,
         disk_free=_disk_free(device),
         pull_refused=profile.pull_refused,
-        notices=tuple(f"{notice.code}: {notice.detail}" for notice in device.journal.notices()),
+        standing=standing_of(profile),
+        files_set_aside=sum(_is_set_aside(item) for item in files),
+        notices=tuple(told_notice(notice) for notice in device.journal.notices()),
         safe_to_wipe=not keeps,
         keeps=keeps,
     )
+
+
+def files_set_aside(device: Device) -> tuple[EvidenceItem, ...]:
+    """Return the files that are no longer tried, because they must be added again."""
+    return tuple(item for item in device.journal.evidence() if _is_set_aside(item))
+
+
+def _is_set_aside(item: EvidenceItem) -> bool:
+    return item.quarantined is not None and item.verified_at is None
 
 
 def outbox(device: Device) -> tuple[OutboxLine, ...]:

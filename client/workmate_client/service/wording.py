@@ -55,7 +55,7 @@ SHOWN: dict[Stored, Shown] = {
     "file_uploading": Shown("^", "sending {why}"),
     "file_sent": Shown("^", "sent, not yet confirmed"),
     "file_verified": Shown("*", "verified (receipt held)"),
-    "file_quarantined": Shown("x", "set aside: {why}", needs_decision=True),
+    "file_quarantined": Shown("x", "set aside: {why}; add it again", needs_decision=True),
 }
 """The table. `{why}` is filled in."""
 
@@ -68,6 +68,29 @@ _WAITS = {
     "not_found": "until the server knows this job",
     "version_ahead": "until the server has caught up",
     "server_unreachable": "no connection",
+    "waiting": "for its time",
+    "no_answer": "the server did not answer it",
+    "stalled": "the connection stood still",
+    "connection_cut": "the connection broke",
+    "answer_unreadable": "something else than our server answered",
+    "server_busy": "the server asked for a pause",
+    "overloaded": "the server is busy",
+    "stopped_by_you": "stopped by you",
+    "outcome_missing": "the server said nothing about it",
+    "receipt_missing": "the answer came without a receipt",
+    "receipt_malformed": "the receipt cannot be read",
+    "receipt_mismatch": "the receipt is that of something else",
+    "receipt_unproven": "the receipt proves nothing",
+    "lineage_left": "the server's records were restored meanwhile",
+    "upload_not_allowed": "until the act that names it has arrived",
+    "command_unanswered": "until the act that names it has arrived",
+    "metered_link": "for a link that is not metered",
+    "upload_conflict": "the upload has to begin anew",
+    "sealed_file_missing": "its copy is gone",
+    "sealed_header_damaged": "its copy is damaged",
+    "sealed_length_wrong": "its copy is damaged",
+    "sealed_piece_damaged": "its copy is damaged",
+    "sealed_hash_wrong": "its copy is damaged",
 }
 
 _REVIEWS = {
@@ -177,6 +200,18 @@ def waiting_for(code: str) -> str:
         return _WAITS[code]
     fault = fault_of(code)
     return fault.title.lower() if fault else code.replace("_", " ")
+
+
+def age_words(seconds: float) -> str:
+    """Return an age in the largest unit that still says something."""
+    for name, length, upto in _UNITS:
+        if seconds < upto:
+            return f"{int(seconds // length)} {name}"
+    return f"{int(seconds // _DAY_SECONDS)} days"
+
+
+_DAY_SECONDS = 86_400
+_UNITS = (("s", 1, 90), ("min", 60, 90 * 60), ("h", 3600, 2 * _DAY_SECONDS))
 
 
 def sentence(table: dict[str, str], code: str, **words: str | None) -> str:

@@ -65,7 +65,9 @@ class SyncRunner:
         parts, tally = self._parts, run.tally
         counts = parts.journal.conservation()
         if not counts.holds:
-            self._memory.recorder.tell_once("commands_lost", f"{counts}")
+            self._memory.recorder.tell_once(
+                "commands_lost", "numbers " + ", ".join(map(str, counts.lost))
+            )
         stopped, retry_in = self._stopped(run)
         if stopped is None and not (tally.pull_refused or tally.pull_fault):
             parts.journal.update_profile(last_sync_at=format_instant(parts.clock.now()))

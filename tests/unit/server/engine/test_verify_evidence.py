@@ -9,7 +9,6 @@ from support import commands as build
 from support.log import Log, open_log
 from workmate_server.commands.checking import verify_log
 from workmate_server.config import Locations
-from workmate_shared.kernel.table import Role
 
 FILES = (build.PHOTO, build.DRAWING)
 
@@ -90,6 +89,4 @@ async def test_an_instant_at_the_end_of_the_calendar_is_refused_and_costs_nobody
             log.make("create_task", due_at="9999-12-31T23:59:59-23:59")
         with pytest.raises(ValueError, match="the calendar"):
             log.make("amend", due_at="0001-01-01T00:00:00+23:59")
-        assert log.make(
-            "amend", due_at="9999-12-31T23:59:59Z", actor=build.make_actor(Role.DISPATCHER)
-        )
+        log.make("amend", due_at="9999-12-31T23:59:59Z")
