@@ -140,6 +140,17 @@ async def test_a_proof_is_approved_when_its_last_file_is_stored(
     assert (event["actor_id"], event["actor_role"]) == ("system", "system")
 
 
+async def test_a_proof_is_approved_when_its_last_byte_comes_though_nobody_says_so(
+    office: Office, handheld: Handheld
+) -> None:
+    job = await office.job("in_progress", proof_policy=POLICY)
+    await submit(handheld, job)
+    await work_rules(office)
+    await upload(await office.somebody(Role.WORKER), job.task_id, JPEG)
+    await work_rules(office)
+    assert (await state_of(office, job), tries(office)) == ("completed", [("committed", None)])
+
+
 async def test_a_proof_whose_files_came_first_is_approved_when_it_is_submitted(
     office: Office, handheld: Handheld
 ) -> None:
