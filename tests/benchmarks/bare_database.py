@@ -13,10 +13,9 @@ import sqlcipher3.dbapi2 as driver
 from msgspec import Struct
 
 from benchmarks.recorded import Batch
-from workmate_server.store.sqlite import CACHE_KIB
+from workmate_server.store.sqlite import CACHE_KIB, CHECKPOINT_PAGES
 from workmate_server.store.tables import ServerTable
 
-CHECKPOINT_PAGES = 2000
 REPLACED = frozenset({"task_snapshot", "feed"})
 """Tables whose rows take the place of those that are there."""
 KEPT = frozenset({"disclosure"})

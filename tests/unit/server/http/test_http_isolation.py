@@ -12,7 +12,13 @@ REASON = {"personal": {"reason": "because"}}
 COMMANDS: list[tuple[str, Any]] = [
     ("accept", {}),
     ("cancel", REASON),
-    ("observe", {"readings": [{"kind": "note", "at": "2026-03-01T09:00:00Z"}]}),
+    (
+        "observe",
+        {
+            "readings": [{"kind": "note", "at": "2026-03-01T09:00:00Z"}],
+            "personal": {"note": "seen"},
+        },
+    ),
     ("approve-proof", {"manifest_id": "manifest"}),
 ]
 READS = ["", "/events", "/observations"]
