@@ -92,6 +92,10 @@ def open_device(machine: Machine, paths: ProfilePaths, keys: ProfileKeys) -> Dev
     replica = Replica.open(paths, keys, files=machine.files, settings=machine.settings)
     if replica.dropped is not None:
         journal.add_notice("replica_dropped", replica.dropped)
+    elif replica.begun:
+        profile = journal.profile()
+        if profile is not None and profile.last_contact_at is not None:
+            journal.add_notice("replica_missing", "")
     return Device(
         paths=paths,
         settings=machine.settings,

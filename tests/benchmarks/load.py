@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from time import perf_counter
 
@@ -46,23 +45,21 @@ def open_client() -> AbstractAsyncContextManager[aiohttp.ClientSession]:
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
 
-async def send(
-    client: aiohttp.ClientSession, url: str, devices: Sequence[Device], mode: Mode
-) -> Sent:
-    """Let devices sync in turn; none has more than one request in flight."""
-    ready, latencies, bodies = deque(devices), list[float](), list[bytes]()
+async def send(client: aiohttp.ClientSession, url: str, devices: deque[Device], mode: Mode) -> Sent:
+    """Let devices sync, the one that waits longest first; each has one request in flight at most."""
+    latencies, bodies = list[float](), list[bytes]()
     begun = perf_counter()
 
     async def keep_sending() -> None:
         while len(bodies) < mode.requests:
-            device = ready.popleft()
+            device = devices.popleft()
             body = device.request(mode.commands)
             bodies.append(body)
             asked = perf_counter()
             answer = await _post(client, url, body, device.token)
             latencies.append(perf_counter() - asked)
             device.hear(answer, mode.commands)
-            ready.append(device)
+            devices.append(device)
 
     await asyncio.gather(*(keep_sending() for _ in range(mode.in_flight)))
     return Sent(mode.commands * mode.requests, perf_counter() - begun, latencies, bodies)

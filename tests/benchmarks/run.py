@@ -5,7 +5,7 @@
     python run.py --only sync      one benchmark: sync, enqueue, hashing, commit or replay
     python run.py --folder DIR     on the disk that holds DIR
 
-Nothing here passes or fails. What is measured against what is told in `README.md` beside this file.
+Nothing here passes or fails. What each figure is measured beside, its module says.
 """
 
 import argparse

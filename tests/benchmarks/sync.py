@@ -8,6 +8,7 @@ of its own, packs as devices do, and shares the machine with the server.
 import asyncio
 import os
 import shutil
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
@@ -68,7 +69,7 @@ def measure_sync(folder: Path, pace: Pace, tell: Tell) -> None:
 async def _measure(folder: Path, workers: int, plans: Sequence[Plan], tell: Tell) -> None:
     each = sum(_requests_each(plan, workers) * plan.mode.commands for plan in plans)
     prepared = await prepare_office(folder / "office", workers, -(-each // len(CHAIN)))
-    devices = [Device(crew, prepared.office) for crew in prepared.crews]
+    devices = deque(Device(crew, prepared.office) for crew in prepared.crews)
     place = prepared.office.place
     shutil.copy(place.database, folder / "bare.db")
     async with AsyncExitStack() as stack:
@@ -92,8 +93,9 @@ async def _measure(folder: Path, workers: int, plans: Sequence[Plan], tell: Tell
 
 
 def _requests_each(plan: Plan, workers: int) -> int:
-    """Return how many requests a device may have to send: some are quicker than others."""
-    return 2 * -(-plan.requests() // workers) + 2
+    """Return how many requests a device may have to send; of a crowd some are quicker than others."""
+    fair = -(-plan.requests() // workers) + 1
+    return fair if 2 * plan.mode.in_flight < workers else 2 * fair
 
 
 class Field(Struct, frozen=True):
@@ -105,7 +107,7 @@ class Field(Struct, frozen=True):
     echo_url: str
     recorder: Recorder
     bare: BareDatabase
-    devices: Sequence[Device]
+    devices: deque[Device]
 
     async def round(self, mode: Mode) -> Round:
         """Send commands, write what came of them again, and echo their bodies."""

@@ -36,7 +36,8 @@ def add_contact(subcommands: Any, common: argparse.ArgumentParser) -> None:
     steps = group.add_subparsers(dest="step", required=True, metavar="STEP")
     once = steps.add_parser("once", parents=[common], help="send and fetch all that is possible")
     once.set_defaults(run=_sync_once)
-    steps.add_parser("status", parents=[common]).set_defaults(run=_sync_status)
+    state = steps.add_parser("status", parents=[common], help="what is still to be sent or heard")
+    state.set_defaults(run=_sync_status)
 
 
 def _enrol(session: Session, args: argparse.Namespace) -> Answer:
@@ -73,8 +74,10 @@ def _enrolled(enrolled: Enrolled, choice: SafeChoice | None) -> Answer:
 def _sync_once(session: Session, args: argparse.Namespace) -> Answer:
     del args
     device = session.device()
+    known = set(returned_proofs(device))
     report = asyncio.run(sync_once(device))
-    return _reported(report, device)
+    returned = [name for name in returned_proofs(device) if name not in known]
+    return _reported(report, device, returned)
 
 
 async def sync_once(device: Device) -> SyncReport:
@@ -83,7 +86,7 @@ async def sync_once(device: Device) -> SyncReport:
         return await SyncRunner(sync_parts(device, transport)).sync_once()
 
 
-def _reported(report: SyncReport, device: Device) -> Answer:
+def _reported(report: SyncReport, device: Device, returned: list[str]) -> Answer:
     rows = [
         ("waits", waiting.name, waiting_for(_wait_code(waiting, report)), waiting.command_id)
         for waiting in report.waiting
@@ -94,7 +97,6 @@ def _reported(report: SyncReport, device: Device) -> Answer:
         if file.code is not None or file.set_aside
     ]
     standing = standing_of(device.profile())
-    returned = returned_proofs(device) if report.pulled else ()
     answered = report.committed + report.unchanged + report.conflicts + report.rejected
     lost = report.conflicts + report.rejected
     lines = [

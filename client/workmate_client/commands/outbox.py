@@ -22,7 +22,8 @@ def add_outbox(subcommands: Any, common: argparse.ArgumentParser) -> None:
     held = subcommands.add_parser("receipts", parents=[common], help="what the server signed")
     held.set_defaults(run=_receipts)
     steps = held.add_subparsers(dest="step", metavar="STEP")
-    steps.add_parser("verify", parents=[common]).set_defaults(run=_verify)
+    verify = steps.add_parser("verify", parents=[common], help="check every receipt again")
+    verify.set_defaults(run=_verify)
 
 
 def _add_conflicts(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from workmate_client.commands.answer import (
     Answer,
     Session,
     lines_of,
+    paragraph,
     refusal_value,
 )
 from workmate_client.commands.work import done_answer
@@ -27,38 +28,79 @@ def add_proofs(subcommands: Any, common: argparse.ArgumentParser) -> None:
     group = subcommands.add_parser("proof", help="gather and submit the proof of a job")
     steps = group.add_subparsers(dest="step", required=True, metavar="STEP")
 
-    def step(name: str, run: Any) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = steps.add_parser(name, parents=[common])
+    def step(name: str, run: Any, tells: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = steps.add_parser(
+            name, parents=[common], help=tells, description=tells
+        )
         parser.add_argument("task", metavar="TASK")
         parser.set_defaults(run=run)
         return parser
 
-    step("status", _status)
-    answer = step("answer", _answer)
+    step("status", _status, "what is asked, what was given, what is missing")
+    answer = step("answer", _answer, "answer an item of the checklist")
     answer.add_argument("item", metavar="ITEM")
     answer.add_argument("value", metavar="VALUE", nargs="?", help="left out: take it back")
-    photo = step("photo", _photo)
+    photo = step("photo", _photo, "add photos, or take one out of the proof")
     photo.add_argument("files", metavar="FILE", nargs="*", type=Path)
     photo.add_argument("--slot", metavar="SLOT")
     photo.add_argument("--remove", metavar="HASH", help="take a photo out of the proof")
-    sign = step("sign", _sign)
+    sign = step("sign", _sign, "sign by name, or say why somebody refuses to")
     sign.add_argument("--signer", choices=get_args(Signer), default="worker")
     sign.add_argument("--name", metavar="NAME")
     sign.add_argument("--refused", metavar="REASON")
-    step("consent", _consent).add_argument("--name", metavar="NAME", required=True)
-    submit = step("submit", _submit)
+    step("consent", _consent, "record who agreed to the text").add_argument(
+        "--name", metavar="NAME", required=True
+    )
+    submit = step("submit", _submit, "submit the proof for review")
     submit.add_argument("--incomplete", action="store_true", help="although something is missing")
-    step("hand-over", _hand_over)
+    step("hand-over", _hand_over, "give the office what was gathered so far")
 
 
 def _status(session: Session, args: argparse.Namespace) -> Answer:
-    return _told(proof.proof_status(session.device(), args.task))
+    status = proof.proof_status(session.device(), args.task)
+    told = _told(status)
+    return Answer(told.value, (*_gathered_lines(status), *told.lines))
+
+
+def _gathered_lines(status: ProofStatus) -> tuple[str, ...]:
+    """Return what is asked, and what was given so far, for people."""
+    policy, draft = status.policy, status.draft
+    asked = [
+        ("asked", item.item_id, item.prompt, _given(draft.answers.get(item.item_id)))
+        for item in policy.checklist
+    ]
+    slots = [
+        ("photo", slot.slot, slot.prompt, f"{slot.min} to {slot.max}") for slot in policy.photos
+    ]
+    taken = [("taken", photo.slot, photo.hash, f"{photo.size} bytes") for photo in draft.photos]
+    signed = [
+        ("signed", signer, signature.name or f"refused: {signature.refused}", signature.signed_at)
+        for signer, signature in draft.signatures.items()
+    ]
+    agreed = draft.consent
+    return (
+        *paragraph("Returned", "nobody said why" if status.returned == "" else status.returned),
+        *lines_of(asked),
+        *lines_of(slots),
+        *lines_of(taken),
+        *lines_of(signed),
+        *paragraph("Consent", policy.consent.text if policy.consent else None),
+        *paragraph("Agreed", f"{agreed.name}, {agreed.agreed_at}" if agreed else None),
+        *paragraph("Notes", draft.notes),
+    )
+
+
+def _given(value: bool | str | None) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "(not answered)" if value is None else value
 
 
 def _told(status: ProofStatus) -> Answer:
     value = {
         "task_id": status.task_id,
         "ready": status.ready,
+        "returned": status.returned,
         "saved_at": status.saved_at,
         "missing": status.missing,
         "advice": status.advice,

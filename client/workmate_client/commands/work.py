@@ -7,6 +7,7 @@ from workmate_client.commands.answer import Answer, Session, lines_of, paragraph
 from workmate_client.commands.places import add_place, place_of
 from workmate_client.service import acts, jobs, submission
 from workmate_client.service.acts import DeclineReason, Done
+from workmate_client.service.faults import FAULTS
 from workmate_client.service.jobs import JobLine, JobView
 from workmate_client.service.wording import visible
 
@@ -34,16 +35,19 @@ def add_work(subcommands: Any, common: argparse.ArgumentParser) -> None:
 
 def _add_do(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     acts_of = parser.add_subparsers(dest="act", required=True, metavar="ACT")
-    for name, run in (("accept", _accept), ("start-travel", _start_travel)):
-        act = acts_of.add_parser(name, parents=[common])
+    for name, run, tells in (
+        ("accept", _accept, "take the job on"),
+        ("start-travel", _start_travel, "set out"),
+    ):
+        act = acts_of.add_parser(name, parents=[common], help=tells)
         act.add_argument("task", metavar="TASK")
         act.set_defaults(run=run)
-    decline = acts_of.add_parser("decline", parents=[common])
+    decline = acts_of.add_parser("decline", parents=[common], help="give the job back")
     decline.add_argument("task", metavar="TASK")
     decline.add_argument("--reason-code", choices=get_args(DeclineReason), default="other")
     decline.add_argument("--reason", required=True, metavar="TEXT")
     decline.set_defaults(run=_decline)
-    arrive = acts_of.add_parser("arrive", parents=[common])
+    arrive = acts_of.add_parser("arrive", parents=[common], help="begin the work on site")
     arrive.add_argument("task", metavar="TASK")
     add_place(arrive)
     arrive.add_argument("--no-fix", metavar="REASON", help="why there is no position")
@@ -65,7 +69,11 @@ def _jobs(session: Session, args: argparse.Namespace) -> Answer:
         )
         for line in found
     ]
-    return Answer(found, lines_of(rows) or ("No jobs.",))
+    lines = lines_of(rows)
+    if not session.device().replica.is_complete():
+        fault = FAULTS["jobs_not_fetched"]
+        return Answer(found, (*lines, f"{fault.title}. {fault.safe} {fault.todo}"))
+    return Answer(found, lines or ("No jobs.",))
 
 
 def _standing(line: JobLine) -> str:
@@ -79,6 +87,18 @@ def _job(session: Session, args: argparse.Namespace) -> Answer:
     return Answer(view, _job_lines(view))
 
 
+_TYPED = {
+    "accept": "workmate do accept {task}",
+    "start_travel": "workmate do start-travel {task}",
+    "arrive": "workmate do arrive {task}",
+    "submit_proof": "workmate proof submit {task}",
+    "decline": "workmate do decline {task} --reason TEXT",
+    "hand_over": "workmate proof hand-over {task}",
+    "observe": "workmate note {task} TEXT",
+}
+"""What to type for each act that the lifecycle knows."""
+
+
 def _job_lines(view: JobView) -> tuple[str, ...]:
     task = view.task
     personal = task.personal or {}
@@ -88,7 +108,7 @@ def _job_lines(view: JobView) -> tuple[str, ...]:
     actions = [
         (
             "do" if action.allowed else "-",
-            action.name,
+            _TYPED.get(action.name, action.name).format(task=task.task_id),
             "" if action.allowed else action.reason,
         )
         for action in view.actions
@@ -112,6 +132,10 @@ def _job_lines(view: JobView) -> tuple[str, ...]:
         *paragraph("When", window),
         *paragraph("Due", task.due_at),
         *paragraph("What", personal.get("instructions")),
+        *lines_of(
+            [("Asked", i["item_id"], i["prompt"]) for i in task.proof_policy["checklist"]]
+            + [("Photo", slot["slot"], slot["prompt"]) for slot in task.proof_policy["photos"]]
+        ),
         *lines_of(actions),
         *lines_of(history),
     )

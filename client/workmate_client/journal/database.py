@@ -24,7 +24,7 @@ from workmate_client.journal.store_errors import (
     check_sqlite,
     translated,
 )
-from workmate_client.ports import Files
+from workmate_client.ports import Files, StorageError
 
 SIDE_FILES = ("-wal", "-shm")
 """What SQLite keeps beside a database file."""
@@ -70,6 +70,7 @@ class Database:
         self._inode: int | None = None
         self._mode = mode
         self._engine: sa.Engine | None = None
+        self._frozen = False
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -91,6 +92,8 @@ class Database:
     @contextlib.contextmanager
     def write_locked(self) -> Iterator[sa.Connection]:
         """The same for a caller who holds the lock already."""
+        if self._frozen:
+            raise StorageError("disk_full", self.path, "there was no room to open it for writing")
         with self.connected() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             try:
@@ -117,6 +120,8 @@ class Database:
         """
         new = self.sibling(f"{self.path.name}.new", "rwc")
         new.drop()
+        # What SQLite makes beside the file takes over its mode.
+        new.path.touch(mode=0o600)
         with new.connected() as connection:
             connection.exec_driver_sql("PRAGMA journal_mode=WAL")
         with new.write_locked() as connection:
@@ -148,6 +153,19 @@ class Database:
             found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
             if found != "ok":
                 raise StoreDamagedError(f"{self.path.name}: {found.splitlines()[-1]}")
+
+    def freeze(self) -> bool:
+        """From now on only read the file as it is, which needs no room on the disk.
+
+        False where that would miss what lies beside the file. Raises as `check` does.
+        """
+        beside = self._files.state(self.path.with_name(self.path.name + SIDE_FILES[0]))
+        if not self.exists() or (beside is not None and beside.size_bytes > 0):
+            return False
+        self.close()
+        self._frozen = True
+        self.check()
+        return True
 
     def exists(self) -> bool:
         """Whether there is a file with anything in it."""
@@ -199,7 +217,8 @@ class Database:
             return self._engine
 
     def _make_engine(self) -> sa.Engine:
-        place, timeout = f"{self.path.as_uri()}?mode={self._mode}", self._timeout_seconds
+        mode = "ro&immutable=1" if self._frozen else self._mode
+        place, timeout = f"{self.path.as_uri()}?mode={mode}", self._timeout_seconds
 
         def connect() -> Any:
             return dbapi2.connect(

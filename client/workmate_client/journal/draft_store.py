@@ -1,4 +1,7 @@
-"""The part of the journal that keeps half-filled forms: saved on every change, whole or not at all."""
+"""The part of the journal that keeps half-filled forms: saved on every change, whole or not at all.
+
+Each is in the unsent log as well before anybody is told that it is saved.
+"""
 
 import sqlalchemy as sa
 
@@ -6,6 +9,7 @@ from workmate_client.journal.draft_rows import DraftChange, change_draft, delete
 from workmate_client.journal.parts import JournalPart
 from workmate_client.journal.rows import Draft
 from workmate_client.journal.tables import DRAFT
+from workmate_client.journal.unsent_records import DraftRecord, encode_record
 
 
 class DraftStore(JournalPart):
@@ -18,6 +22,7 @@ class DraftStore(JournalPart):
         """
         with self._database.write() as connection:
             draft = change_draft(connection, task_id, form, change, self._now())
+            self._unsent.append(encode_record(DraftRecord(draft=draft)))
             self._reach("draft.written")
         self._reach("draft.committed")
         return draft
@@ -42,3 +47,5 @@ class DraftStore(JournalPart):
         """Throw a draft away."""
         with self._database.write() as connection:
             delete_draft(connection, task_id, form)
+            gone = Draft(task_id, form, b"", self._now())
+            self._unsent.append(encode_record(DraftRecord(draft=gone, ended=True)))

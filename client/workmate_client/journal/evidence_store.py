@@ -1,22 +1,26 @@
 """The part of the journal that lists captured files, and how far each has gone.
 
 The file is sealed and durable before its row is written; row and draft are one transaction, so that
-a form never names a file that is not listed. A row is never removed: evidence stays.
+a form never names a file that is not listed; both are in the unsent log before it is committed. A row is never removed: evidence stays.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects.sqlite import insert
 
 from workmate_client.journal.draft_rows import DraftChange, change_draft
+from workmate_client.journal.evidence_rows import insert_evidence, read_item
 from workmate_client.journal.outcome_store import mark_verified
 from workmate_client.journal.parts import JournalError, JournalPart
 from workmate_client.journal.rows import EvidenceItem
 from workmate_client.journal.tables import EVIDENCE_ITEM
-from workmate_shared.tasks.values import Fix
+from workmate_client.journal.unsent_records import (
+    DraftRecord,
+    EvidenceRecord,
+    UnsentRecord,
+    encode_record,
+)
 
 
 class EvidenceUnknownError(JournalError):
@@ -42,8 +46,11 @@ class EvidenceStore(JournalPart):
         """
         with self._database.write() as connection:
             added = insert_evidence(connection, item)
+            copies: list[UnsentRecord] = [EvidenceRecord(item=item)] if added else []
             if form is not None and change is not None:
-                change_draft(connection, item.task_id, form, change, self._now())
+                draft = change_draft(connection, item.task_id, form, change, self._now())
+                copies.append(DraftRecord(draft=draft))
+            self._unsent.extend([encode_record(copy) for copy in copies])
             self._reach("evidence.written")
         self._reach("evidence.committed")
         return added
@@ -66,7 +73,7 @@ class EvidenceStore(JournalPart):
         with self._database.read() as connection:
             statement = sa.select(EVIDENCE_ITEM).where(chosen)
             rows = connection.execute(statement.order_by(EVIDENCE_ITEM.c.added_order))
-            return tuple(_read_item(dict(row)) for row in rows.mappings())
+            return tuple(read_item(dict(row)) for row in rows.mappings())
 
     def mark_uploaded(
         self,
@@ -137,6 +144,9 @@ class EvidenceStore(JournalPart):
             connection.execute(sa.update(EVIDENCE_ITEM).where(lost).values(sealed_name=kept))
             again = sa.update(EVIDENCE_ITEM).where(is_open)
             connection.execute(again.values(**fresh, next_attempt_at=None))
+            rows = connection.execute(sa.select(EVIDENCE_ITEM).where(is_open)).mappings()
+            items = [read_item(dict(row)) for row in rows]
+            self._unsent.extend([encode_record(EvidenceRecord(item=item)) for item in items])
 
     def _update_item(self, task_id: str, content_hash: str, values: dict[str, Any]) -> EvidenceItem:
         chosen = _is_item(task_id, content_hash)
@@ -145,31 +155,7 @@ class EvidenceStore(JournalPart):
             if connection.execute(statement).rowcount == 0:
                 raise EvidenceUnknownError(f"{content_hash} is no file of task {task_id}")
             row = connection.execute(sa.select(EVIDENCE_ITEM).where(chosen)).mappings().one()
-            return _read_item(dict(row))
-
-
-def insert_evidence(connection: sa.Connection, item: EvidenceItem) -> bool:
-    """List a file within a transaction; False if task and hash are listed already."""
-    found = (EVIDENCE_ITEM.c.sealed_name == item.sealed_name) & (EVIDENCE_ITEM.c.kind == "found")
-    connection.execute(sa.delete(EVIDENCE_ITEM).where(found))
-    top = connection.execute(sa.select(sa.func.max(EVIDENCE_ITEM.c.added_order))).scalar()
-    values = msgspec.structs.asdict(item)
-    values["fix"] = msgspec.json.encode(item.fix).decode() if item.fix else None
-    values["remarks"] = msgspec.json.encode(item.remarks).decode()
-    values["added_order"] = (top or 0) + 1
-    statement = insert(EVIDENCE_ITEM).values(**values)
-    statement = statement.on_conflict_do_nothing(index_elements=["task_id", "hash"])
-    return connection.execute(statement).rowcount == 1
-
-
-def _read_item(values: dict[str, Any]) -> EvidenceItem:
-    del values["added_order"]
-    fix, remarks = values.pop("fix"), values.pop("remarks")
-    return EvidenceItem(
-        fix=msgspec.json.decode(fix, type=Fix) if fix else None,
-        remarks=msgspec.json.decode(remarks, type=tuple[str, ...]),
-        **values,
-    )
+            return read_item(dict(row))
 
 
 def _is_item(task_id: str, content_hash: str) -> sa.ColumnElement[bool]:

@@ -6,7 +6,7 @@ listed again, and what can still be known of it is read from the proofs that nam
 
 import sqlalchemy as sa
 
-from workmate_client.journal.evidence_store import insert_evidence
+from workmate_client.journal.evidence_rows import insert_evidence
 from workmate_client.journal.media import HEAD_BYTES, media_type
 from workmate_client.journal.profile_rows import insert_notice
 from workmate_client.journal.rows import EvidenceItem

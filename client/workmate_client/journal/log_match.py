@@ -5,6 +5,8 @@ all that belonged to it. All of this runs under the database's lock, so no act i
 meanwhile.
 """
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 import sqlalchemy as sa
 
@@ -24,15 +26,28 @@ from workmate_client.journal.queue_rows import (
     record_of,
     select_commands,
 )
+from workmate_client.journal.rows import Draft
+from workmate_client.journal.second_copies import (
+    copies_in,
+    missing_copies,
+    outdated,
+    take_copies,
+)
+from workmate_client.journal.seq_ranges import numbers_in, ranges_of
 from workmate_client.journal.tables import QUEUED_COMMAND
 from workmate_client.journal.unsent import UnsentLog
 from workmate_client.journal.unsent_records import (
     ActRecord,
+    DraftRecord,
+    EvidenceRecord,
     StateRecord,
     UnsentRecord,
     decode_record,
     encode_record,
 )
+
+OUTDATED_LIMIT = 64
+"""With this many copies that count no more the log is written anew when the journal is opened."""
 
 
 def read_log(unsent: UnsentLog) -> tuple[list[UnsentRecord], bool]:
@@ -45,10 +60,12 @@ def read_log(unsent: UnsentLog) -> tuple[list[UnsentRecord], bool]:
     return records, contents.is_whole
 
 
-def take_from_log(connection: sa.Connection, unsent: UnsentLog, now: str) -> int:
+def take_from_log(
+    connection: sa.Connection, unsent: UnsentLog, now: str, *, rebuilt: bool = False
+) -> int:
     """Add what only the log has: acts, and a profile where there is none.
 
-    Returns the number of commands that were added.
+    A journal that was `rebuilt` also takes its drafts and evidence rows from the log. Returns the number of commands that were added.
     """
     records, whole = read_log(unsent)
     if not whole:
@@ -61,11 +78,32 @@ def take_from_log(connection: sa.Connection, unsent: UnsentLog, now: str) -> int
     if profiles and read_profile(connection) is None:
         write_profile(connection, profiles[-1])
     acts = [record for record in records if isinstance(record, ActRecord)]
-    return sum(_take_act(connection, act) for act in acts)
+    drafts = copies_in(records).drafts
+    taken = sum(_take_act(connection, act, drafts) for act in acts)
+    if rebuilt:
+        take_copies(connection, records)
+        _remember_answered(connection, states)
+    return taken
 
 
-def _take_act(connection: sa.Connection, act: ActRecord) -> int:
-    """Add the commands of an act that the database lacks; returns how many."""
+def _remember_answered(connection: sa.Connection, states: Sequence[StateRecord]) -> None:
+    """Note in the profile which numbers are not here because they were answered long ago."""
+    profile = read_profile(connection)
+    if profile is None or not states:
+        return
+    seqs = set(connection.execute(sa.select(QUEUED_COMMAND.c.device_seq)).scalars())
+    known = numbers_in(states[-1].answered) | numbers_in(profile.answered_before)
+    before = ranges_of(known - seqs)
+    write_profile(connection, msgspec.structs.replace(profile, answered_before=before))
+
+
+def _take_act(
+    connection: sa.Connection, act: ActRecord, drafts: Mapping[tuple[str, str], Draft | None]
+) -> int:
+    """Add the commands of an act that the database lacks; returns how many.
+
+    Its draft ends with it, unless one was begun after it.
+    """
     names = [command.command_id for command in act.commands]
     own = QUEUED_COMMAND.c.command_id.in_(names)
     known = set(connection.execute(sa.select(QUEUED_COMMAND.c.command_id).where(own)).scalars())
@@ -75,7 +113,7 @@ def _take_act(connection: sa.Connection, act: ActRecord) -> int:
         order = command.local_order if command.local_order not in orders else max(orders) + 1
         insert_command(connection, msgspec.structs.replace(command, local_order=order))
         set_device_seq(connection, command.device_seq)
-    if missing and act.finishes is not None:
+    if missing and act.finishes is not None and drafts.get(act.finishes) is None:
         delete_draft(connection, *act.finishes)
     return len(missing)
 
@@ -99,8 +137,18 @@ def complete_log(connection: sa.Connection, unsent: UnsentLog) -> int:
     stated = [record for record in records if isinstance(record, StateRecord)]
     if state.profile is not None and (not stated or stated[-1].profile is None):
         missing.append(state)
+    missing += missing_copies(connection, records)
     unsent.extend([encode_record(record) for record in missing])
+    _compact(connection, unsent)
     return len(missing)
+
+
+def _compact(connection: sa.Connection, unsent: UnsentLog) -> None:
+    """Drop copies that count no more, once there are many."""
+    records, _ = read_log(unsent)
+    dropped = outdated(connection, records)
+    if len(dropped) >= OUTDATED_LIMIT:
+        unsent.rewrite(lambda data: data not in dropped)
 
 
 def trim_log(connection: sa.Connection, unsent: UnsentLog) -> None:
@@ -109,9 +157,12 @@ def trim_log(connection: sa.Connection, unsent: UnsentLog) -> None:
     answered = {row["command_id"] for row in connection.execute(statement).mappings()}
     state = encode_record(current_state(connection))
     unsent.append(state)
+    dropped = outdated(connection, read_log(unsent)[0])
 
     def keep(data: bytes) -> bool:
         record = decode_record(data)
+        if isinstance(record, DraftRecord | EvidenceRecord):
+            return data not in dropped
         if isinstance(record, StateRecord):
             return data == state
         return record is None or any(c.command_id not in answered for c in record.commands)
@@ -127,4 +178,9 @@ def drop_from_log(unsent: UnsentLog, act: bytes) -> None:
 def current_state(connection: sa.Connection) -> StateRecord:
     """Return profile and highest `device_seq` as one transaction sees them."""
     seq = last_device_seq(connection)
-    return StateRecord(profile=read_profile(connection), last_device_seq=seq)
+    profile = read_profile(connection)
+    before = numbers_in(profile.answered_before) if profile else frozenset()
+    statement = select_commands(read_lineage(connection)).where(~IS_PENDING)
+    rows = connection.execute(statement.with_only_columns(QUEUED_COMMAND.c.device_seq))
+    answered = ranges_of(before.union(rows.scalars()))
+    return StateRecord(profile=profile, last_device_seq=seq, answered=answered)

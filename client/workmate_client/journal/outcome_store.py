@@ -10,9 +10,10 @@ from sqlalchemy.dialects.sqlite import insert
 
 from workmate_client.journal.log_match import trim_log
 from workmate_client.journal.parts import CommandUnknownError, JournalPart
-from workmate_client.journal.profile_rows import last_device_seq, read_lineage
+from workmate_client.journal.profile_rows import last_device_seq, read_lineage, read_profile
 from workmate_client.journal.queue_rows import IS_PENDING, select_commands
 from workmate_client.journal.rows import Conservation, OutcomeStatus, RecordedOutcome
+from workmate_client.journal.seq_ranges import numbers_in
 from workmate_client.journal.tables import EVIDENCE_ITEM, QUEUED_COMMAND, RECORDED_OUTCOME
 from workmate_client.ports import StorageError
 from workmate_shared.tasks.events import EvidenceStored
@@ -92,6 +93,8 @@ class OutcomeStore(JournalPart):
             waiting = select_commands(lineage).where(IS_PENDING)
             pending = _count(connection, waiting.with_only_columns(QUEUED_COMMAND.c.command_id))
             last = max([last_device_seq(connection), *seqs])
+            profile = read_profile(connection)
+            here = seqs | numbers_in(profile.answered_before if profile else ())
         return Conservation(
             issued=issued,
             pending=pending,
@@ -99,7 +102,7 @@ class OutcomeStore(JournalPart):
             unchanged=ended.get("unchanged", 0),
             conflict=ended.get("conflict", 0),
             rejected=ended.get("rejected", 0),
-            lost=tuple(seq for seq in range(1, last + 1) if seq not in seqs),
+            lost=tuple(seq for seq in range(1, last + 1) if seq not in here),
         )
 
 

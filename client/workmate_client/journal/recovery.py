@@ -88,6 +88,8 @@ class Opening(Struct, frozen=True):
             if traces:
                 kept = f"; it is kept as {aside.path.name}" if aside else ""
                 insert_notice(connection, self.now, "journal_rebuilt", f"{reason}{kept}")
+            # With the salvaged rows at once: a rebuilt journal never stands without its copies.
+            take_from_log(connection, self.unsent, self.now, rebuilt=True)
 
         self.database.build(fill)
         if aside is not None:

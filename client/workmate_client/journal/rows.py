@@ -30,6 +30,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     answer that was proven to be the server's, `last_sync_at` the last sync that went through whole,
     both by this clock. `past_lineages` are those that the server has left. `enrolled` becomes true with the verified receipt of the enrolment;
     `pull_refused` is the code with which the server refuses to tell this device anything.
+    `answered_before` are ranges, with both ends, of `device_seq` numbers whose commands had been
+    answered before a damaged journal was rebuilt, and are not here any more.
     """
 
     server_url: str
@@ -49,6 +51,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     last_sync_at: str | None = None
     limits: Limits | None = None
     pull_refused: str | None = None
+    answered_before: tuple[tuple[int, int], ...] = ()
 
     @property
     def keep_from(self) -> int:
@@ -199,7 +202,8 @@ class Notice(Struct, frozen=True):
 class Conservation(Struct, frozen=True, kw_only=True):
     """Where every command went in the present lineage: issued is the sum of the other counts.
 
-    `lost` lists the `device_seq` numbers that were given out and are not here any more.
+    `lost` lists the `device_seq` numbers that were given out, were not answered as far as anybody
+    knows, and are not here any more.
     """
 
     issued: int

@@ -20,7 +20,7 @@ from workmate_client.journal.recovery import Opening
 from workmate_client.journal.sealed import SealedFolder
 from workmate_client.journal.tables import JOURNAL_LAYOUT
 from workmate_client.journal.unsent import UnsentLog
-from workmate_client.ports import Clock, Files, Random
+from workmate_client.ports import Clock, Files, Random, StorageError
 
 
 class Journal(ProfileStore, QueueStore, OutcomeStore, EvidenceStore, DraftStore):
@@ -40,7 +40,7 @@ class Journal(ProfileStore, QueueStore, OutcomeStore, EvidenceStore, DraftStore)
     ) -> Self:
         """Open the journal of a profile, or begin it; check it, and recover what a crash left.
 
-        What was recovered stands in `notices`. Raises StoreError (`store_too_new`,
+        What was recovered stands in `notices`. On a full disk the journal can only be read. Raises StoreError (`store_too_new`,
         `store_key_wrong`, `store_busy`, `sqlite_too_old`) and StorageError; then nothing was
         changed.
         """
@@ -58,7 +58,12 @@ class Journal(ProfileStore, QueueStore, OutcomeStore, EvidenceStore, DraftStore)
         )
         journal = cls(database, unsent, clock, settings, hook)
         with database.locked():
-            Opening(database, unsent, sealed, files, random, hook, journal._now()).open()
+            try:
+                Opening(database, unsent, sealed, files, random, hook, journal._now()).open()
+            except StorageError as error:
+                # Whoever only wants to look must be able to while the disk is full.
+                if error.code != "disk_full" or not database.freeze():
+                    raise
         return journal
 
     def close(self) -> None:

@@ -12,6 +12,9 @@ from workmate_client.ports import Files, StorageError
 SQLITE_VERSION_MIN = (3, 51, 3)
 """Older ones can corrupt a database when its write-ahead log is reset."""
 
+ROOM_BYTES = 256 * 1024
+"""With less free space than this an input or output error means that the disk is full."""
+
 _BUSY = {dbapi2.SQLITE_BUSY, dbapi2.SQLITE_LOCKED}
 _DAMAGED = {dbapi2.SQLITE_CORRUPT, dbapi2.SQLITE_NOTADB}
 
@@ -67,7 +70,17 @@ def translated(error: Exception, path: Path, files: Files) -> Exception:
     if primary == dbapi2.SQLITE_CANTOPEN:
         missing = files.state(path) is None
         return StorageError("file_missing" if missing else "store_denied", path, str(cause))
+    if primary == dbapi2.SQLITE_IOERR and _is_full(path, files):
+        # What SQLite keeps beside the file could not grow.
+        return StorageError("disk_full", path, str(cause))
     if primary == dbapi2.SQLITE_IOERR:
         return StorageError("store_failed", path, str(cause))
     # Anything else is a fault of the program, not of the machine.
     return error
+
+
+def _is_full(path: Path, files: Files) -> bool:
+    try:
+        return files.free_bytes(path.parent) < ROOM_BYTES
+    except StorageError:
+        return False

@@ -19,7 +19,7 @@ from workmate_client.errors import DeviceError
 from workmate_client.journal.database import Database
 from workmate_client.journal.keys import ProfileKeys
 from workmate_client.journal.store_errors import StoreDamagedError
-from workmate_client.ports import Files
+from workmate_client.ports import Files, StorageError
 from workmate_client.replica.tables import CURSOR, REPLICA_LAYOUT, TASK
 from workmate_shared.tasks.task import Task
 from workmate_shared.wire.commitment import Disclosure
@@ -47,10 +47,14 @@ class ReplicaTask(Struct, frozen=True, kw_only=True):
 class Replica:
     """`replica.db` of one profile. Methods block, and may be called from any thread or process."""
 
-    def __init__(self, database: Database, dropped: str | None = None) -> None:
+    def __init__(
+        self, database: Database, dropped: str | None = None, *, begun: bool = False
+    ) -> None:
         self._database = database
         self.dropped = dropped
         """Why the file was dropped when it was opened, if it was."""
+        self.begun = begun
+        """Whether there was no file when it was opened."""
 
     @classmethod
     def open(
@@ -71,10 +75,13 @@ class Replica:
                     database.check()
             except StoreDamagedError as error:
                 dropped = error.detail
+            except StorageError as error:
+                if error.code != "disk_full" or not database.freeze():
+                    raise
             if dropped or not existed:
                 database.drop()
                 database.build(_begin)
-        return cls(database, dropped)
+        return cls(database, dropped, begun=not existed)
 
     def close(self) -> None:
         """Close the connections; the next call opens them again."""

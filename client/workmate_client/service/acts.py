@@ -66,7 +66,8 @@ def situation(device: Device, task_id: str) -> Situation:
     """Return where a task stands. Raises NotEnrolledError."""
     profile = device.profile()
     replica = device.replica.task(task_id)
-    return situation_of(profile, task_id, replica, device.journal.commands(task_id))
+    found = situation_of(profile, task_id, replica, device.journal.commands(task_id))
+    return msgspec.structs.replace(found, heard=device.replica.is_complete())
 
 
 def retention_of(found: Situation) -> Retention:
@@ -83,6 +84,9 @@ def perform(device: Device, task_id: str, make: MakeAct, *, finishes: str | None
 
     def build(device_seq: int) -> SignedParts:
         found = situation(device, task_id)
+        if not found.heard:
+            # Without the server's list an unknown task says nothing about the job.
+            _ = found.task
         act = _placed(make(found), found)
         written = device.author.write(found.profile, act, device_seq)
         decision = found.decide(written.command, written.parts.payload)

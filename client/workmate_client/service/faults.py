@@ -54,7 +54,9 @@ FAULTS: dict[str, Fault] = {
         "What was saved before is safe; whether this act is, is not known.",
         "Look at the job before you do it again.",
     ),
-    "disk_full": Fault("The disk is full", _KEPT, "Free some space and try again."),
+    "disk_full": Fault(
+        "The disk is full", "What was saved is safe.", "Free some space and try again."
+    ),
     "store_read_only": Fault("The disk is read-only", _KEPT, "Make it writable again."),
     "store_denied": Fault("No permission for a file", _KEPT, "Give this user access to it."),
     "store_failed": Fault("The disk reported a failure", _KEPT, "Check the disk."),
@@ -69,6 +71,12 @@ FAULTS: dict[str, Fault] = {
     "source_changed": Fault("The file changed meanwhile", _NOTHING, "Try again."),
     "code_length": Fault("Not a whole code", _NOTHING, "Type all of its letters and digits."),
     "code_symbol": Fault("Not a code", _NOTHING, "Type it as it was read out."),
+    "jobs_not_fetched": Fault(
+        "The list of jobs is not on this laptop",
+        "Your own acts and files are safe, also those that were not sent yet.",
+        "Run: workmate sync once",
+    ),
+    "time_invalid": Fault("Not a time", _NOTHING, "Write it like 2026-03-01T10:30:00+01:00."),
     "code_spent": Fault("The code was used already", _KEPT, "Ask the office for a new code."),
     "profile_retired": Fault(
         "This profile cannot be used any more",

@@ -52,7 +52,7 @@ _EXAMPLES: tuple[tuple[type[Command], Callable[[Situation], dict[str, object]]],
     (c.SubmitProof, _with_manifest),
     (c.Decline, lambda _: {"reason_code": "other", "personal": _COMMITMENT}),
     (c.HandOver, _with_manifest),
-    (c.Observe, lambda found: {"readings": _reading(found)}),
+    (c.Observe, lambda found: {"readings": _reading(found), "personal": _COMMITMENT}),
 )
 
 

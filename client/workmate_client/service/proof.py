@@ -23,6 +23,7 @@ from workmate_client.service.drafts import (
     manifest_of,
     read_draft,
 )
+from workmate_client.service.jobs import returned_for
 from workmate_client.service.signatures import check_name, draw_signature
 from workmate_client.service.situation import Situation
 from workmate_client.service.wording import FINDINGS, REMARKS, sentence
@@ -44,6 +45,7 @@ class ProofRemark(Struct, frozen=True, omit_defaults=True):
 class ProofStatus(Struct, frozen=True, kw_only=True):
     """How far a proof is: what is still missing or wrong, and what only ought to be seen.
 
+    `returned` is why the last one was sent back, empty if nobody said why, None if it was not.
     `saved_at` is None where nothing has been gathered. `policy` is what must be shown.
     """
 
@@ -53,6 +55,7 @@ class ProofStatus(Struct, frozen=True, kw_only=True):
     saved_at: str | None
     missing: tuple[ProofRemark, ...]
     advice: tuple[ProofRemark, ...]
+    returned: str | None = None
 
     @property
     def ready(self) -> bool:
@@ -80,6 +83,7 @@ def proof_status(device: Device, task_id: str) -> ProofStatus:
         saved_at=saved.saved_at if saved else None,
         missing=tuple(told(finding) for finding in missing),
         advice=(*(told(finding) for finding in advice), *remarks),
+        returned=returned_for(found),
     )
 
 

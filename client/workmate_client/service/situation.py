@@ -50,7 +50,8 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     `pulled` is what the server said last, `state` the same with the worker's acts applied;
     `base_version` is the last version pulled or answered. `refs` are the worker's own events by
-    version, `removed` says why the task left the worker's sight.
+    version, `removed` says why the task left the worker's sight. `heard` is whether the server's list
+    was ever heard to its end.
     """
 
     task_id: str
@@ -62,10 +63,16 @@ class Situation(Struct, frozen=True, kw_only=True):
     acts: tuple[OwnAct, ...] = ()
     refs: Mapping[int, EventRef] = {}
     disclosures: Mapping[str, Disclosure] = {}
+    heard: bool = True
 
     @property
     def task(self) -> Task:
-        """The task with everything applied. Raises ServiceError `not_found` if none was heard of."""
+        """The task with everything applied. Raises ServiceError: `not_found` if none was heard of,
+        `jobs_not_fetched` where the server's list of jobs is not here.
+        """
+        if self.state is None and not self.heard:
+            detail = "the list of jobs has to be fetched first; your own work is safe"
+            raise ServiceError("jobs_not_fetched", detail)
         if self.state is None:
             raise ServiceError("not_found", f"no task {self.task_id} is known on this device")
         return self.state

@@ -137,7 +137,8 @@ def tell_arrival(device: Device, task_id: str, travel: Travel) -> Done:
     try:
         parse_instant(travel.arrive_at)
     except ValueError as error:
-        raise ServiceError("time_invalid", f"{travel.arrive_at}: {error}") from error
+        detail = f"{travel.arrive_at} is not a time with its offset from UTC"
+        raise ServiceError("time_invalid", detail) from error
 
     def make(found: Situation) -> Act:
         now = device.now()

@@ -66,7 +66,7 @@ class SyncRunner:
         counts = parts.journal.conservation()
         if not counts.holds:
             self._memory.recorder.tell_once(
-                "commands_lost", "numbers " + ", ".join(map(str, counts.lost))
+                "commands_lost", "numbers " + (", ".join(map(str, counts.lost)) or "not known")
             )
         stopped, retry_in = self._stopped(run)
         if stopped is None and not (tally.pull_refused or tally.pull_fault):

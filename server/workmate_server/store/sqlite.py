@@ -81,6 +81,8 @@ class SqliteDatabase:
             poolclass=QueuePool,
             pool_size=size,
             max_overflow=0,
+            # The connection that was read through last still has in memory what it has read.
+            pool_use_lifo=True,
             isolation_level="AUTOCOMMIT",
         )
 

@@ -295,3 +295,151 @@ def test_a_new_passphrase_is_asked_for_twice_where_somebody_can_be_asked(
     with pytest.raises(Exception, match="differ"):
         other.new_device("vault")
     assert not (tmp_path / "two" / "keys.vault").exists()
+
+
+async def working(office: Office, terminal: Terminal) -> Job:
+    """A job on which the terminal's worker is at work."""
+    job = await assigned(office, await enrolled(office, terminal))
+    await terminal.json("sync", "once")
+    await terminal.json("do", "accept", job.task_id)
+    await terminal.json("do", "start-travel", job.task_id)
+    await terminal.json("do", "arrive", job.task_id, "--no-fix", "indoors")
+    return job
+
+
+async def test_of_several_photos_the_good_ones_are_taken_and_each_bad_one_is_named(
+    office: Office, terminal: Terminal, tmp_path: Path
+) -> None:
+    job = await working(office, terminal)
+    (tmp_path / "good.jpg").write_bytes(picture())
+    (tmp_path / "empty.jpg").write_bytes(b"")
+    files = [str(tmp_path / name) for name in ("missing.jpg", "good.jpg", "empty.jpg")]
+    status, out, err = await terminal.run("proof", "photo", job.task_id, *files)
+    assert (status, err) == (1, "")
+    assert "Saved: good.jpg" in out
+    assert out.count("NOT taken:") == 2
+    assert "Nothing was changed" not in out
+    status, out, _ = await terminal.run("proof", "photo", job.task_id, *files, "--json")
+    assert status == 1
+    answer = json.loads(out)
+    assert [failed["error"]["code"] for failed in answer["failed"]] == [
+        "source_missing",
+        "source_empty",
+    ]
+    assert len(answer["draft"]["photos"]) == 1
+
+
+async def test_text_that_is_not_utf8_is_refused_in_words_and_such_a_file_name_is_taken(
+    office: Office, terminal: Terminal, tmp_path: Path
+) -> None:
+    job = await working(office, terminal)
+    for arguments in (
+        ("note", job.task_id, "caf\udce9"),
+        ("job", "\udce9"),
+        ("proof", "answer", job.task_id, "volts", "\udce9"),
+        ("proof", "sign", job.task_id, "--name", "Andr\udce9"),
+    ):
+        assert (await terminal.refused(*arguments))["code"] == "text_not_utf8"
+    path = tmp_path / "caf\udce9.jpg"
+    error = await terminal.refused("proof", "photo", job.task_id, str(path))
+    assert error["code"] == "source_missing"
+    path.write_bytes(picture())
+    await terminal.json("proof", "photo", job.task_id, str(path))
+    terminal.environment["WORKMATE_PASSPHRASE"] = "a long \udce9 passphrase"
+    assert (await terminal.refused("status"))["code"] == "text_not_utf8"
+
+
+async def test_proof_status_shows_what_is_asked_and_given_and_the_text_agreed_to(
+    office: Office, terminal: Terminal, tmp_path: Path
+) -> None:
+    job = await working(office, terminal)
+    (tmp_path / "good.jpg").write_bytes(picture())
+    added = await terminal.json("proof", "photo", job.task_id, str(tmp_path / "good.jpg"))
+    await terminal.json("proof", "answer", job.task_id, "volts", "231")
+    _, out, _ = await terminal.run("proof", "status", job.task_id)
+    policy = added["policy"]
+    for shown in (
+        *(item["prompt"] for item in policy["checklist"]),
+        policy["consent"]["text"],
+        added["photos"][0]["hash"],
+        "231",
+    ):
+        assert shown in out
+    _, out, _ = await terminal.run("job", job.task_id)
+    assert all(item["prompt"] in out for item in policy["checklist"])
+    assert f"workmate note {job.task_id} TEXT" in out
+    error = await terminal.refused("eta", job.task_id, "--arrive-at", "soon")
+    assert error["detail"] == "soon is not a time with its offset from UTC"
+
+
+async def test_a_returned_proof_is_seen_in_the_sync_in_the_list_and_in_its_status(
+    office: Office, terminal: Terminal
+) -> None:
+    job = await working(office, terminal)
+    await terminal.json("proof", "submit", job.task_id, "--incomplete")
+    await terminal.json("sync", "once")
+    supervisor = await office.somebody(Role.SUPERVISOR)
+    seen = (await supervisor.get(f"/v1/tasks/{job.task_id}")).json
+    decision = {
+        "manifest_id": seen["current_manifest_id"],
+        "personal": {"reason": "the photo is dark"},
+    }
+    answer = await supervisor.command("reject_proof", job, decision, version=seen["version"])
+    assert answer.status == 200, answer.body
+    _, out, _ = await terminal.run("sync", "once")
+    assert "1 proof was returned" in out
+    _, out, _ = await terminal.run("sync", "once")
+    assert "returned" not in out
+    _, out, _ = await terminal.run("jobs")
+    assert "returned" in out
+    (line,) = await terminal.json("jobs")
+    status = await terminal.json("proof", "status", job.task_id)
+    assert line["returned"] == status["returned"] is not None
+
+
+async def test_a_revoked_laptop_is_told_at_the_sync_and_in_its_status(
+    office: Office, terminal: Terminal
+) -> None:
+    job = await working(office, terminal)
+    device = (await terminal.json("status"))["status"]["device_id"]
+    answer = await office.admin.post(f"/v1/devices/{device}/revoke", {"wipe": True})
+    assert answer.status == 200, answer.body
+    for arguments in (("sync", "once"), ("status",)):
+        _, out, _ = await terminal.run(*arguments)
+        assert "device_revoked: the office no longer trusts this laptop" in out
+        assert "The office asks to wipe this laptop" in out
+    (lost,) = await terminal.json("conflicts")
+    assert lost["task_id"] == job.task_id
+    error = await terminal.refused("conflicts", "redo", lost["command_id"])
+    assert error["code"] == "device_revoked"
+
+
+async def test_an_act_that_waits_for_the_network_says_so(
+    office: Office, terminal: Terminal
+) -> None:
+    await working(office, terminal)
+    await office.client.close()
+    _, out, _ = await terminal.run("sync", "once")
+    assert "for an earlier step" not in out
+    assert "waits" in out
+
+
+async def test_a_file_that_cannot_be_read_is_named_by_the_sync_and_among_the_decisions(
+    office: Office, terminal: Terminal, tmp_path: Path
+) -> None:
+    job = await working(office, terminal)
+    photo = tmp_path / "good.jpg"
+    photo.write_bytes(picture())
+    await terminal.json("proof", "photo", job.task_id, str(photo))
+    await terminal.json("proof", "submit", job.task_id, "--incomplete")
+    for sealed in (tmp_path / "profile" / "evidence").iterdir():
+        sealed.unlink()
+    for arguments in (("sync", "once"), ("conflicts",), ("status",)):
+        _, out, _ = await terminal.run(*arguments)
+        assert "good.jpg" in out
+        assert "its copy is gone; add it again" in out
+    status, out, _ = await terminal.run("proof", "photo", job.task_id, str(photo))
+    assert (status, "Saved: good.jpg" in out) == (0, True)
+    report = await terminal.json("sync", "once")
+    assert (report["uploaded_files"], report["files_waiting"]) == (1, [])
+    assert await terminal.json("conflicts") == []

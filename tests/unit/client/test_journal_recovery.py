@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from support.laptop import KEYS, TASK, Laptop, laptop, machine_for_tests
 from workmate_client.bootstrap import open_device
@@ -78,8 +79,15 @@ def test_whatever_happens_to_the_database_no_act_and_no_file_is_lost_and_the_wor
     pending = {command.command_id: command.parts for command in journal.pending()}
     assert {c.command_id: c.parts for c in before}.items() <= pending.items()
     assert {item.hash for item in journal.evidence()} >= files
-    assert journal.profile() == profile
-    assert any("journal_rebuilt" in notice for notice in device_status(it.device).notices)
+    found = journal.profile()
+    assert found is not None
+    assert replace(found, answered_before=()) == profile
+    assert journal.conservation().holds
+    draft = proof.proof_status(it.device, TASK).draft
+    assert draft.answers == {"volts": "231"}
+    assert [photo.slot for photo in draft.photos] == ["after"]
+    assert [(i.task_id, i.slot) for i in journal.evidence()] == [(TASK, "after")]
+    assert any("has been rebuilt" in notice for notice in device_status(it.device).notices)
     kept = [path for path in it.folder.iterdir() if path.name.endswith(".damaged")]
     assert bool(kept) == (damage not in (empty, remove))
     # Work goes on where it stood.

@@ -220,3 +220,34 @@ async def test_an_enrolled_device_does_not_go_to_another_server(
         with pytest.raises(ServiceError) as raised:
             await enrolment.enrol(device, transport, "https://other.example", code)
     assert raised.value.code == "enrolled_elsewhere"
+
+
+async def test_a_spent_code_is_said_to_be_spent_and_a_fresh_one_works_on_the_same_profile(
+    office: Office, worker: Person, tmp_path: Path
+) -> None:
+    spent = await code_for(office, worker)
+    device = new_device(tmp_path / "profile")
+    other = new_device(tmp_path / "other", ProfileKeys(bytes(32), bytes(32)))
+    async with transport_to(address(office), device.settings) as transport:
+        secret, prefix = code_hash(spent), parse_code(spent)[1]
+        enrolment._prepare(device, address(office), secret, await transport.offer(secret), prefix)
+        await enrolment.enrol(other, transport, address(office), spent)
+        with pytest.raises(ServiceError) as raised:
+            await enrolment.enrol(device, transport, address(office), spent)
+        assert raised.value.code == "code_spent"
+        assert "ask for a new one" in raised.value.detail
+        fresh = await code_for(office, worker)
+        await enrolment.enrol(device, transport, address(office), fresh)
+        assert device.profile().enrolled
+
+
+async def test_the_same_server_written_in_another_way_is_the_same_server(
+    office: Office, worker: Person, tmp_path: Path
+) -> None:
+    device = new_device(tmp_path / "profile")
+    code = await code_for(office, worker)
+    async with transport_to(address(office), device.settings) as transport:
+        await enrolment.enrol(device, transport, f"{address(office)}/", code)
+        assert device.profile().server_url == address(office)
+        for text in (address(office), f" {address(office).replace('http', 'HTTP')}// "):
+            assert (await enrolment.enrol(device, transport, text, code)).already

@@ -12,18 +12,21 @@ from support.laptop import TASK, Laptop, laptop
 from support.pictures import picture
 from support.signing_log import OTHER_SEED
 from workmate_client.journal.rows import EvidenceItem
-from workmate_client.service import acts, outbox, proof, receipts, submission
+from workmate_client.journal.sealed import SealedFileCode
+from workmate_client.service import acts, copies, outbox, proof, receipts, submission
 from workmate_client.service.photos import add_photo
 from workmate_client.service.redo import set_aside
 from workmate_client.service.wording import (
     FINDINGS,
     SHOWN,
     Stored,
+    age_words,
     shown_act,
     shown_file,
     visible,
     waiting_for,
 )
+from workmate_client.sync.verify import UnknownReason
 from workmate_shared.tasks.commands import StoreEvidence
 from workmate_shared.tasks.proof import evaluate
 from workmate_shared.wire.dsse import key_id, public_key_of
@@ -152,7 +155,7 @@ def test_each_stage_of_a_file_has_its_words() -> None:
         "sending 41 %",
         "sent, not yet confirmed",
         "verified (receipt held)",
-        "set aside: sealed file missing",
+        "set aside: its copy is gone; add it again",
     ]
 
 
@@ -168,7 +171,8 @@ def test_an_unknown_code_is_said_in_its_own_words() -> None:
 
 
 def test_every_finding_of_the_policy_has_a_sentence() -> None:
-    source = inspect.getsource(inspect.getmodule(evaluate) or evaluate)
+    sources = (inspect.getmodule(evaluate) or evaluate, copies)
+    source = "".join(map(inspect.getsource, sources))
     used = set(re.findall(r'Finding\("([a-z_]+)"', source))
     assert used == set(FINDINGS)
 
@@ -204,3 +208,44 @@ def test_a_receipt_of_a_key_that_is_not_pinned_or_of_another_command_proves_noth
     other = public_key_of(OTHER_SEED)
     it.device.journal.update_profile(pinned_keys={key_id(other): other.hex()})
     assert receipts.verify_receipts(it.device).proven == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (89, "89 s"), (150, "2 min"), (7200, "2 h"), (200_000, "2 days")],
+)
+def test_an_age_is_told_in_the_unit_that_says_something(seconds: float, words: str) -> None:
+    assert age_words(seconds) == words
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *get_args(SealedFileCode),
+        *get_args(UnknownReason),
+        "no_answer",
+        "stalled",
+        "connection_cut",
+        "answer_unreadable",
+        "server_busy",
+        "stopped_by_you",
+        "lineage_left",
+        "upload_not_allowed",
+        "command_unanswered",
+        "metered_link",
+    ],
+)
+def test_every_reason_to_wait_has_words_of_its_own(code: str) -> None:
+    assert waiting_for(code) != code.replace("_", " ") or code == "stopped_by_you"
+
+
+def test_a_file_that_is_no_longer_tried_is_counted_and_told_what_to_do(it: Laptop) -> None:
+    path = it.folder.parent / "photo.jpg"
+    path.write_bytes(picture())
+    item = add_photo(it.device, TASK, path).evidence
+    assert outbox.files_set_aside(it.device) == ()
+    it.device.journal.quarantine(TASK, item.hash, "sealed_piece_damaged")
+    assert [found.hash for found in outbox.files_set_aside(it.device)] == [item.hash]
+    assert outbox.device_status(it.device).files_set_aside == 1
+    (line,) = outbox.outbox(it.device)
+    assert line.shown.words == "set aside: its copy is damaged; add it again"
