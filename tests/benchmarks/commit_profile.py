@@ -1,23 +1,36 @@
-"""Where a commit spends its time: batches committed in this very process under the profiler.
+"""Where a commit spends its time: batches committed in this very process, alone and profiled.
 
-The commands are those of the other benchmarks, verified beforehand. The profiler makes Python's own
-work look larger than it is beside the database's, so that shares compare runs and are no clock. The
-tables go to standard error, one JSON line for each stage to standard output.
+The commands are those of the other benchmarks, verified beforehand; the bare database writes the
+same rows in turn. The profiler makes Python's own work look larger than it is beside the database's,
+so that shares compare runs and are no clock. The table of functions goes to standard error.
 """
 
 import asyncio
 import cProfile
 import pstats
+import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from benchmarks.figures import Figure, Pace, Tell, machine, rounded, summed_up
+from benchmarks.bare_database import BareDatabase
+from benchmarks.figures import (
+    Figure,
+    Pace,
+    Stopwatch,
+    Tell,
+    machine,
+    ratio_of,
+    rounded,
+    summed_up,
+)
 from benchmarks.prepared import Prepared, prepare_office
+from benchmarks.recorded import Recorder
 from benchmarks.signed_work import CHAIN, Device
 from workmate_server.bootstrap import Parts, open_parts
 from workmate_server.engine.engine import Engine
@@ -73,18 +86,28 @@ STAGES = (
 
 def measure_commit(folder: Path, pace: Pace, tell: Tell) -> None:
     """Commit batches of a hundred commands, with and without the profiler."""
-    batches, workers = pace.of(60, 2), pace.of(10, 1)
+    batches, rounds, workers = pace.of(60, 2), pace.of(6, 1), pace.of(10, 1)
     tasks_each = -(-2 * batches * COMMANDS // len(CHAIN) // workers) + 1
     prepared = asyncio.run(prepare_office(folder / "office", workers, tasks_each))
     submissions = _verified(prepared)
+    shutil.copy(prepared.office.place.database, folder / "bare.db")
     profile = cProfile.Profile()
     with open_parts(prepared.locations) as parts:
-        plain = asyncio.run(_commit(parts, prepared, submissions[:batches]))
+        tenant_id, size = prepared.office.tenant_id, batches // rounds
+        recorder = Recorder(parts.database, tenant_id)
+        ours, least = list[float](), list[float]()
+        with closing(BareDatabase(folder / "bare.db", parts.keys.database_key)) as bare:
+            for start in range(0, batches, size):
+                part = submissions[start : start + size]
+                ours.append(asyncio.run(_commit(parts, tenant_id, part)))
+                least.append(bare.replay(recorder.read_new()).per_second)
         profile.enable()
-        asyncio.run(_commit(parts, prepared, submissions[batches : 2 * batches]))
+        asyncio.run(_commit(parts, tenant_id, submissions[batches : 2 * batches]))
         profile.disable()
     given = {"commands_per_batch": COMMANDS, "batches": batches, "intake": "not included"}
-    tell(summed_up("commit_in_process", [COMMANDS / one for one in plain], "commands/s", **given))
+    tell(summed_up("commit", ours, "commands/s", **given))
+    tell(summed_up("commit_bare_database", least, "commands/s", **given))
+    tell(ratio_of("commit_of_bare_database", ours, least, **given))
     stats = pstats.Stats(profile, stream=sys.stderr)
     for figure in _stages(stats, batches):
         tell(figure)
@@ -109,20 +132,17 @@ async def _run_here(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
     return function(*args, **kwargs)
 
 
-async def _commit(
-    parts: Parts, prepared: Prepared, batches: Sequence[Sequence[Submission]]
-) -> list[float]:
-    """Commit batches one after the other; return how long each took, in seconds."""
+async def _commit(parts: Parts, tenant_id: str, batches: Sequence[Sequence[Submission]]) -> float:
+    """Commit batches one after the other; return how many commands a second that were."""
     engine = Engine(parts.database, parts.keys, parts.settings, parts.clock, parts.hooks, _run_here)
     await engine.start()
-    seconds = []
+    watch = Stopwatch()
     for batch in batches:
-        begun = parts.clock.monotonic()
-        decided = await engine.submit(prepared.office.tenant_id, batch)
-        seconds.append(parts.clock.monotonic() - begun)
+        with watch.running():
+            decided = await engine.submit(tenant_id, batch)
         assert all(one.status == "committed" for one in decided)
     await engine.stop()
-    return seconds
+    return sum(map(len, batches)) / watch.seconds
 
 
 def _stages(stats: pstats.Stats, batches: int) -> list[Figure]:

@@ -14,8 +14,7 @@ from sqlalchemy import select
 from workmate_server.engine.histories import opened_of
 from workmate_server.engine.project import Projected, project, seal
 from workmate_server.store import loads
-from workmate_server.store.database import Connection
-from workmate_server.store.sqlite import SqliteDatabase
+from workmate_server.store.database import Connection, Database
 from workmate_server.store.tables import DisclosureRow, OutboxRow, table_of
 from workmate_shared.tasks.task import Task, evolve
 from workmate_shared.wire.intake import decode_event
@@ -37,7 +36,7 @@ class Batch(Struct, frozen=True):
 class Recorder:
     """Reads one tenant's batches, each once; only tasks may change in them."""
 
-    def __init__(self, database: SqliteDatabase, tenant_id: str) -> None:
+    def __init__(self, database: Database, tenant_id: str) -> None:
         self._database = database
         self._tenant_id = tenant_id
         self._states: dict[str, Task] = {}

@@ -29,7 +29,7 @@ METRICS = {
     "sync_alone_bare_database_latency",
     *(f"enqueue{figure}" for figure in ("", "_bare_disk", "_of_bare_disk")),
     *(f"hashing{figure}" for figure in ("", "_bare", "_of_bare")),
-    "commit_in_process",
+    *(f"commit{figure}" for figure in ("", "_bare_database", "_of_bare_database")),
     *(f"commit_share_{stage}" for stage in STAGES),
     "verify",
     "rebuild",

@@ -359,6 +359,17 @@ def test_a_file_named_twice_is_missed_once() -> None:
     assert [finding.about for finding in found] == [OTHER_FILE]
 
 
+def test_a_file_of_another_size_than_the_manifest_says_is_found() -> None:
+    held = {PHOTO: Blob(verified=True, size=161713), DRAWING: Blob(verified=True, size=2211)}
+    found = evaluate(make_policy(), make_manifest(), make_facts(blobs=held))
+    assert found == (Finding("size_differs", "sig-worker", "2211 bytes", "2210 bytes"),)
+
+
+def test_a_file_of_unknown_size_is_taken_for_what_the_manifest_says() -> None:
+    held = {PHOTO: Blob(verified=True, size=None), DRAWING: Blob(verified=True, size=2210)}
+    assert evaluate(make_policy(), make_manifest(), make_facts(blobs=held)) == ()
+
+
 def test_findings_come_in_the_order_of_the_policy() -> None:
     facts = make_facts(personal=ManifestPersonal(), blobs={}, policy_version="0a" * 32)
     found = evaluate(make_policy(), make_manifest(items=()), facts)

@@ -180,6 +180,7 @@ def test_reject_proof_sends_the_task_back_to_work_and_keeps_what_was_rejected() 
     assert event.personal == disclose(PERSONAL["reject_proof"])[0]
     assert (task.state, task.assignee_id) == ("in_progress", ASSIGNEE)
     assert (record.status, record.decided_by) == ("rejected", SUPERVISOR)
+    assert record.reason == event.personal
     assert record.hashes == (PHOTO, DRAWING)
 
 

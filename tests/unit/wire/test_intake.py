@@ -234,6 +234,8 @@ def test_a_fault_is_not_repeated_at_full_length(change: dict[str, Any]) -> None:
         ({"occurred_at": "2026-03-01T09:00:00Z\n"}, "$.occurred_at"),
         ({"occurred_at": "2026-02-30T09:00:00Z"}, "$"),
         ({"occurred_at": "0000-01-01T09:00:00Z"}, "$"),
+        ({"occurred_at": "0001-01-01T09:00:00+09:01"}, "$"),
+        ({"occurred_at": "9999-12-31T15:00:00-09:00"}, "$"),
         ({"override": {"on_behalf_of": "usr_ann", "reason": "in the clear"}}, "$.override"),
         ({"override": True}, "$.override"),
         ({"personal": {"reason": "in the clear"}}, "$.personal"),
@@ -273,6 +275,8 @@ POLICY = {"checklist": [{"kind": "number", "item_id": "x", "prompt": "?"}]}
         ("create_task", {"external_id": "a b"}, "$.external_id"),
         ("create_task", {"external_id": "x" * 201}, "$.external_id"),
         ("create_task", {"source": None}, "$"),
+        ("create_task", {"source": "a:b"}, "$.source"),
+        ("create_task", {"source": "x" * 101}, "$.source"),
         ("create_task", {"priority": 10}, "$.priority"),
         ("create_task", {"due_at": "2026-02-30T00:00:00Z"}, "$"),
         (
@@ -337,6 +341,8 @@ POLICY = {"checklist": [{"kind": "number", "item_id": "x", "prompt": "?"}]}
             },
             "$.readings[0]",
         ),
+        ("observe", {"readings": [{"kind": "note", "at": "2026-03-01T09:00:00Z"}]}, "$"),
+        ("observe", {"readings": [{"kind": "position", "at": "2026-03-01T09:00:00Z"}]}, "$"),
         ("store_evidence", {"hashes": []}, "$.hashes"),
         ("store_evidence", {"hashes": ["0a" * 32] * 501}, "$.hashes"),
         ("create_principal", {"roles": ["king"]}, "$.roles[0]"),
@@ -359,6 +365,14 @@ def test_amending_to_null_takes_a_value_away_and_leaving_out_keeps_it() -> None:
     members = plain_command("amend")
     command: Any = decode_command(json.dumps(members | {"due_at": None}).encode())
     assert command.changes() == {"priority": 1, "due_at": None}
+
+
+def test_a_note_comes_with_its_words_and_a_position_reading_with_its_fix() -> None:
+    words, place = disclose({"note": "the gate is locked"}, salt=9)[0], disclose(FIX)[0]
+    for kind, field, commitment in (("note", "personal", words), ("position", "position", place)):
+        reading = {"kind": kind, "at": "2026-03-01T09:00:00Z"}
+        members = plain_command("observe", readings=[reading], **{field: commitment})
+        assert decode_command(json.dumps(members).encode()).commitments() == (commitment,)
 
 
 def test_a_day_that_no_calendar_has_is_told_as_it_was_written() -> None:
