@@ -6,6 +6,14 @@ import sqlalchemy as sa
 from workmate_client.journal.rows import Profile
 from workmate_client.journal.tables import NOTICE, PROFILE
 
+# Built once: building a statement costs more than running it.
+_LAST_SEQ = sa.select(PROFILE.c.last_device_seq)
+_RAISE_SEQ = (
+    sa.update(PROFILE)
+    .where(PROFILE.c.last_device_seq < sa.bindparam("given"))
+    .values(last_device_seq=sa.bindparam("given"))
+)
+
 
 def begin_profile(connection: sa.Connection) -> None:
     """Put the one row into a new file: no profile yet, no number given out."""
@@ -31,13 +39,12 @@ def write_profile(connection: sa.Connection, profile: Profile) -> None:
 
 def last_device_seq(connection: sa.Connection) -> int:
     """Return the highest `device_seq` ever given out."""
-    return int(connection.execute(sa.select(PROFILE.c.last_device_seq)).scalar_one())
+    return int(connection.execute(_LAST_SEQ).scalar_one())
 
 
 def set_device_seq(connection: sa.Connection, device_seq: int) -> None:
     """Note that a number was given out; the highest one counts."""
-    higher = PROFILE.c.last_device_seq < device_seq
-    connection.execute(sa.update(PROFILE).where(higher).values(last_device_seq=device_seq))
+    connection.execute(_RAISE_SEQ, {"given": device_seq})
 
 
 def insert_notice(connection: sa.Connection, at: str, code: str, detail: str) -> None:

@@ -21,23 +21,25 @@ _SUPERSEDED_BY = (
     .label("superseded_by")
 )
 _OUTCOME_BODY = _OUTCOME.c.body.label("outcome_body")
+# Built once: building a statement costs more than running it.
+_INSERT = sa.insert(QUEUED_COMMAND)
 
 
 def insert_command(connection: sa.Connection, record: CommandRecord) -> None:
     """Add a pending command; what the columns say is read from its signed bytes."""
-    command = decode_command(record.parts.payload)
+    issued = as_issued(record)
     values = {
-        "command_id": record.command_id,
-        "local_order": record.local_order,
-        "device_seq": record.device_seq,
-        "aggregate_kind": kind_of_command(command.name).name,
-        "aggregate_id": command.aggregate_id,
-        "name": command.name,
-        "lineage": command.lineage,
-        "after": command.after,
-        "expected_version": command.expected_version,
-        "occurred_at": command.occurred_at,
-        "supersedes": command.supersedes,
+        "command_id": issued.command_id,
+        "local_order": issued.local_order,
+        "device_seq": issued.device_seq,
+        "aggregate_kind": issued.aggregate_kind,
+        "aggregate_id": issued.aggregate_id,
+        "name": issued.name,
+        "lineage": issued.lineage,
+        "after": issued.after,
+        "expected_version": issued.expected_version,
+        "occurred_at": issued.occurred_at,
+        "supersedes": issued.supersedes,
         "payload": record.parts.payload,
         "key_id": record.parts.key_id,
         "signature": record.parts.signature,
@@ -45,7 +47,7 @@ def insert_command(connection: sa.Connection, record: CommandRecord) -> None:
         "issued_at": record.issued_at,
         "attempts": 0,
     }
-    connection.execute(sa.insert(QUEUED_COMMAND).values(**values))
+    connection.execute(_INSERT, values)
 
 
 def select_commands(lineage: str) -> sa.Select[Any]:
@@ -78,6 +80,26 @@ def read_command(row: sa.RowMapping) -> QueuedCommand:
     )
     outcome = msgspec.json.decode(body, type=RecordedOutcome) if body else None
     return QueuedCommand(parts=parts, outcome=outcome, **values)
+
+
+def as_issued(record: CommandRecord) -> QueuedCommand:
+    """Return a command that was just saved, as reading it back would."""
+    command = decode_command(record.parts.payload)
+    return QueuedCommand(
+        command_id=record.command_id,
+        local_order=record.local_order,
+        device_seq=record.device_seq,
+        aggregate_kind=kind_of_command(command.name).name,
+        aggregate_id=command.aggregate_id,
+        name=command.name,
+        lineage=command.lineage,
+        after=command.after,
+        expected_version=command.expected_version,
+        occurred_at=command.occurred_at,
+        supersedes=command.supersedes,
+        parts=record.parts,
+        issued_at=record.issued_at,
+    )
 
 
 def record_of(command: QueuedCommand) -> CommandRecord:

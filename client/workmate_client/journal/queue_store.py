@@ -16,6 +16,7 @@ from workmate_client.journal.parts import CommandUnknownError, JournalError, Jou
 from workmate_client.journal.profile_rows import last_device_seq, read_lineage, set_device_seq
 from workmate_client.journal.queue_rows import (
     IS_PENDING,
+    as_issued,
     insert_command,
     read_command,
     select_commands,
@@ -44,6 +45,9 @@ class NotLostError(JournalError):
     """Only a conflict or a rejection can be set aside."""
 
     code = "not_lost"
+
+
+_HIGHEST_ORDER = sa.select(sa.func.max(QUEUED_COMMAND.c.local_order))
 
 
 class QueueStore(JournalPart):
@@ -82,7 +86,7 @@ class QueueStore(JournalPart):
                     self._take_back(saved)
                 raise
             self._reach("issue.committed")
-            return self._select(QUEUED_COMMAND.c.command_id.in_(_names(act)))
+            return tuple(as_issued(record) for record in act.commands)
 
     def _take_back(self, act: ActRecord) -> None:
         """A commit failed: what was not saved must not turn up later out of the log."""
@@ -167,7 +171,7 @@ def _names(act: ActRecord) -> list[str]:
 
 def _number(connection: sa.Connection, build: BuildMany, now: str) -> tuple[CommandRecord, ...]:
     first = last_device_seq(connection) + 1
-    top = connection.execute(sa.select(sa.func.max(QUEUED_COMMAND.c.local_order))).scalar()
+    top = connection.execute(_HIGHEST_ORDER).scalar()
     records = []
     for index, parts in enumerate(build(first)):
         command = decode_command(parts.payload)
