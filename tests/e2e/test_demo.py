@@ -57,6 +57,21 @@ def test_a_command_taken_out_of_a_journal_is_lost_and_an_event_written_twice_is_
     assert finished.returncode == 1
 
 
+def test_a_log_that_was_cut_off_or_changed_is_found_out(
+    kept: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    folder, _ = kept
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    lines = (copy / "log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (copy / "log.jsonl").write_text("".join(lines[:-3]), encoding="utf-8")
+    cut = check(copy)
+    assert json.loads(cut.stdout)["lost"] == 3
+    changed = lines[30].replace("recorded_at", "recorded_on", 1)
+    (copy / "log.jsonl").write_text("".join([*lines[:30], changed, *lines[31:]]), encoding="utf-8")
+    assert [cut.returncode, check(copy).returncode] == [1, 1]
+
+
 def test_a_folder_that_is_no_demo_is_refused_in_one_sentence(tmp_path: Path) -> None:
     finished = check(tmp_path)
     assert finished.returncode == 2

@@ -17,7 +17,7 @@ from workmate_client.service.device import Device
 from workmate_client.service.receipts import verify_receipts
 from workmate_shared.tasks.manifest import PhotoItem
 from workmate_shared.tasks.task import decode_manifest
-from workmate_shared.wire.batch import Header, Leaf, decode_header, decode_leaf
+from workmate_shared.wire.batch import Header, Leaf, decode_header, decode_leaf, payload_hash
 from workmate_shared.wire.dsse import BATCH_TYPE, Envelope, split_envelope
 
 
@@ -28,6 +28,7 @@ class _Log:
         lines = read_lines(places.log)
         self.events = [msgspec.json.decode(line["payload"]) for line in lines]
         self.seqs = [line["seq"] for line in lines]
+        self.hashes = [payload_hash(line["payload"].encode()) for line in lines]
         self.leaves: list[Leaf] = []
         self.headers: list[Header] = []
         for batch in read_lines(places.batches):
@@ -35,6 +36,17 @@ class _Log:
             self.headers.append(decode_header(split_envelope(envelope, BATCH_TYPE)[0]))
             self.leaves += [decode_leaf(leaf.encode()) for leaf in batch["leaves"]]
         self.by_key = {(leaf.principal_id, leaf.command_id): leaf for leaf in self.leaves}
+
+    def missing(self) -> list[str]:
+        """Name what the signed leaves count as an event and no line of the log is."""
+        told = set(self.hashes)
+        signed = (step for leaf in self.leaves for step in leaf.events)
+        return [f"event at seq {step.seq}" for step in signed if step.payload_hash not in told]
+
+    def unsigned(self) -> int:
+        """How many lines of the log no leaf signs for."""
+        signed = {step.payload_hash for leaf in self.leaves for step in leaf.events}
+        return sum(one not in signed for one in self.hashes)
 
     def count(self, *types: str) -> int:
         """How many events are of one of the types."""
@@ -81,7 +93,7 @@ def check_folder(places: Places, kit: Kit) -> dict[str, Any]:
         "outbox_delivered": len(received),
         "log_verified": bool(report["clean"]),
         "receipts_verified": sum(one.receipts.proven for one in journals),
-        "lost": sum(len(_lost(one, log)) for one in journals),
+        "lost": sum(len(_lost(one, log)) for one in journals) + len(log.missing()),
         "duplicated": _duplicated(log),
     }
     figures["faults"] = _faults(figures, log, journals, received, about)
@@ -113,9 +125,6 @@ def _lost(journal: _Journal, log: _Log) -> list[str]:
         leaf = log.by_key.get((journal.worker_id, command.command_id))
         if leaf is None or leaf.outcome != command.status:
             gone.append(f"command {command.command_id} ({command.status})")
-    known = {step.payload_hash for leaf in log.leaves for step in leaf.events}
-    if not known:
-        gone.append("every event")
     gone += [f"file {item.hash}" for item in journal.files if item.verified_at is None]
     return gone
 
@@ -134,7 +143,9 @@ def _faults(
     received: set[str],
     about: Mapping[str, Any],
 ) -> list[str]:
-    faults = [fault for one in journals for fault in _lost(one, log)]
+    faults = [fault for one in journals for fault in _lost(one, log)] + log.missing()
+    if log.unsigned():
+        faults.append(f"{log.unsigned()} events that no leaf signs for")
     faults += [f"not conserved: {one.counts}" for one in journals if not one.counts.holds]
     faults += [
         f"{one.receipts.proven} of {len(one.receipts.receipts)} receipts verify"

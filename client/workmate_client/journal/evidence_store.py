@@ -14,7 +14,7 @@ from workmate_client.journal.evidence_rows import insert_evidence, read_item
 from workmate_client.journal.outcome_store import mark_verified
 from workmate_client.journal.parts import JournalError, JournalPart
 from workmate_client.journal.rows import EvidenceItem
-from workmate_client.journal.tables import EVIDENCE_ITEM
+from workmate_client.journal.tables import EVIDENCE_ITEM, NOTICE
 from workmate_client.journal.unsent_records import (
     DraftRecord,
     EvidenceRecord,
@@ -142,6 +142,9 @@ class EvidenceStore(JournalPart):
         with self._database.write() as connection:
             lost = is_file & EVIDENCE_ITEM.c.sealed_name.in_(broken)
             connection.execute(sa.update(EVIDENCE_ITEM).where(lost).values(sealed_name=kept))
+            # What was said of the broken copy is no longer so.
+            told = sa.delete(NOTICE).where(NOTICE.c.detail.in_(broken))
+            connection.execute(told)
             again = sa.update(EVIDENCE_ITEM).where(is_open)
             connection.execute(again.values(**fresh, next_attempt_at=None))
             rows = connection.execute(sa.select(EVIDENCE_ITEM).where(is_open)).mappings()

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.sqlite import insert
 from workmate_client.journal.log_match import trim_log
 from workmate_client.journal.parts import CommandUnknownError, JournalPart
 from workmate_client.journal.profile_rows import last_device_seq, read_lineage, read_profile
-from workmate_client.journal.queue_rows import IS_PENDING, select_commands
+from workmate_client.journal.queue_rows import IS_PENDING, IS_REPLACED, select_commands
 from workmate_client.journal.rows import Conservation, OutcomeStatus, RecordedOutcome
 from workmate_client.journal.seq_ranges import numbers_in
 from workmate_client.journal.tables import EVIDENCE_ITEM, QUEUED_COMMAND, RECORDED_OUTCOME
@@ -89,7 +89,12 @@ class OutcomeStore(JournalPart):
             )
             ended = {row[0]: row[1] for row in connection.execute(statement)}
             seqs = set(connection.execute(sa.select(QUEUED_COMMAND.c.device_seq)).scalars())
-            issued = _count(connection, sa.select(QUEUED_COMMAND.c.command_id))
+            replaced = select_commands(lineage).where(
+                IS_REPLACED, RECORDED_OUTCOME.c.body.is_(None)
+            )
+            every = sa.select(QUEUED_COMMAND.c.command_id)
+            names = replaced.with_only_columns(QUEUED_COMMAND.c.command_id)
+            issued = _count(connection, every) - _count(connection, names)
             waiting = select_commands(lineage).where(IS_PENDING)
             pending = _count(connection, waiting.with_only_columns(QUEUED_COMMAND.c.command_id))
             last = max([last_device_seq(connection), *seqs])

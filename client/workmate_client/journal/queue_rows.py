@@ -63,7 +63,12 @@ def select_commands(lineage: str) -> sa.Select[Any]:
     )
 
 
-IS_PENDING: sa.ColumnElement[bool] = _OUTCOME.c.body.is_(None)
+IS_REPLACED: sa.ColumnElement[bool] = (QUEUED_COMMAND.c.name == "enrol") & sa.exists(
+    sa.select(_ALSO.c.command_id).where(_ALSO.c.supersedes == QUEUED_COMMAND.c.command_id)
+)
+"""The condition for an enrolment that another code took the place of: it is sent no more."""
+
+IS_PENDING: sa.ColumnElement[bool] = _OUTCOME.c.body.is_(None) & ~IS_REPLACED
 """The condition that picks the pending ones from `select_commands`."""
 
 

@@ -128,6 +128,12 @@ class QueuedCommand(Struct, frozen=True, kw_only=True):
         return self.outcome.status if self.outcome else "pending"
 
     @property
+    def waits(self) -> bool:
+        """Whether it is still to be answered; an enrolment that another replaced is not."""
+        replaced = self.name == "enrol" and self.superseded_by is not None
+        return self.outcome is None and not replaced
+
+    @property
     def needs_decision(self) -> bool:
         """Whether it ended in conflict or rejection and nobody has dealt with it yet."""
         lost = self.status in ("conflict", "rejected")
@@ -201,6 +207,9 @@ class Notice(Struct, frozen=True):
 
 class Conservation(Struct, frozen=True, kw_only=True):
     """Where every command went in the present lineage: issued is the sum of the other counts.
+
+    An enrolment under a code that could not be used, and that another took the place of, is not
+    counted: it was never answered and never will be.
 
     `lost` lists the `device_seq` numbers that were given out, were not answered as far as anybody
     knows, and are not here any more.

@@ -72,7 +72,7 @@ def device_status(device: Device) -> DeviceStatus:
     counts = device.journal.conservation()
     commands = device.journal.commands()
     files = device.journal.evidence()
-    pending = [command for command in commands if command.outcome is None]
+    pending = [command for command in commands if command.waits]
     oldest = min((command.issued_at for command in pending), key=parse_instant, default=None)
     drafts = device.journal.drafts()
     keeps = _keeps(commands, files, len(drafts), profile.keep_from)
@@ -169,7 +169,7 @@ def _keeps(
         if command.outcome is not None and _batch(command) >= keep_from
     ]
     found = (
-        (sum(command.outcome is None for command in commands), "acts not sent or not answered"),
+        (sum(command.waits for command in commands), "acts not sent or not answered"),
         (sum(item.verified_at is None for item in files), "files not confirmed by the server"),
         (sum(command.needs_decision for command in commands), "acts that need your decision"),
         (drafts, "proofs or notes in the making"),

@@ -51,11 +51,13 @@ def test_adding_a_photo_again_replaces_a_copy_that_is_gone_or_damaged(
     path = photo_of(it)
     first = photos.add_photo(it.device, TASK, path).evidence
     it.device.journal.quarantine(TASK, first.hash, "sealed_file_missing")
+    it.device.journal.add_notice("evidence_missing", first.sealed_name)
     spoil(copy_of(it, first.sealed_name))
     again = photos.add_photo(it.device, TASK, path)
     assert "healed" in {remark.code for remark in again.remarks}
     (item,) = it.device.journal.evidence()
     assert (item.quarantined, item.wait_code) == (None, None)
+    assert it.device.journal.notices() == ()
     assert b"".join(it.device.sealed.open_chunks(item.sealed_name)) == path.read_bytes()
     inventory = it.device.sealed.inventory([item.sealed_name])
     assert (inventory.unlisted, inventory.missing) == ((), ())

@@ -68,6 +68,12 @@ class Unlucky:
         return self.change(outcome)
 
 
+def assert_nothing_waits(device: Device) -> None:
+    assert device.journal.pending() == ()
+    counts = device.journal.conservation()
+    assert (counts.issued, counts.pending, counts.committed, counts.holds) == (1, 0, 1, True)
+
+
 async def test_a_device_is_enrolled_with_a_receipt_that_verifies(
     office: Office, worker: Person, tmp_path: Path
 ) -> None:
@@ -146,6 +152,7 @@ async def test_a_code_that_expired_before_it_arrived_gives_way_to_a_new_one(
         assert device.profile().enrolled
         queue = device.journal.commands()
         assert queue[1].supersedes == step.command.command_id
+        assert_nothing_waits(device)
 
 
 async def test_the_wrong_server_is_found_out_before_it_is_told_anything(
@@ -239,6 +246,7 @@ async def test_a_spent_code_is_said_to_be_spent_and_a_fresh_one_works_on_the_sam
         fresh = await code_for(office, worker)
         await enrolment.enrol(device, transport, address(office), fresh)
         assert device.profile().enrolled
+        assert_nothing_waits(device)
 
 
 async def test_the_same_server_written_in_another_way_is_the_same_server(
