@@ -15,6 +15,7 @@ from workmate_client.service.wording import age_words, shown_file, visible
 def add_outbox(subcommands: Any, common: argparse.ArgumentParser) -> None:
     """Add the subcommands of this module."""
     status = subcommands.add_parser("status", parents=[common], help="how things stand")
+    status.add_argument("--seen", action="store_true", help="do not show these notices again")
     status.set_defaults(run=show_status)
     _add_conflicts(
         subcommands.add_parser("conflicts", parents=[common], help="what needs my decision"), common
@@ -44,10 +45,11 @@ def _add_conflicts(parser: argparse.ArgumentParser, common: argparse.ArgumentPar
 
 def show_status(session: Session, args: argparse.Namespace) -> Answer:
     """Answer how things stand; what `workmate` does when it is asked for nothing else."""
-    del args
     device = session.device()
     found = outbox.device_status(device)
     lines = outbox.outbox(device)
+    if args.seen:
+        outbox.dismiss_notices(device)
     rows = [
         (
             line.shown.symbol,

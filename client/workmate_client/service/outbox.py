@@ -115,6 +115,14 @@ def _is_set_aside(item: EvidenceItem) -> bool:
     return item.quarantined is not None and item.verified_at is None
 
 
+def dismiss_notices(device: Device) -> int:
+    """Forget the notices that the worker has read; return how many. They say what has happened."""
+    read = device.journal.notices()
+    for notice in read:
+        device.journal.dismiss_notice(notice.notice_id)
+    return len(read)
+
+
 def outbox(device: Device) -> tuple[OutboxLine, ...]:
     """Return every act and file that is pending, needs a decision or was set aside, oldest first."""
     now = device.now()

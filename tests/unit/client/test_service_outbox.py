@@ -249,3 +249,11 @@ def test_a_file_that_is_no_longer_tried_is_counted_and_told_what_to_do(it: Lapto
     assert outbox.device_status(it.device).files_set_aside == 1
     (line,) = outbox.outbox(it.device)
     assert line.shown.words == "set aside: its copy is damaged; add it again"
+
+
+def test_a_notice_stays_until_the_worker_has_read_it(tmp_path: Path) -> None:
+    it = laptop(tmp_path / "profile", "in_progress")
+    it.device.journal.add_notice("replica_dropped", "it was damaged; it is pulled again")
+    assert len(outbox.device_status(it.device).notices) == 1
+    assert outbox.dismiss_notices(it.device) == 1
+    assert outbox.device_status(it.device).notices == ()
