@@ -66,6 +66,7 @@ SIGNATURE = {"kind": "signature", "item_id": "s1", "signer": "worker"}
         {"items": [PHOTO_ITEM, PHOTO_ITEM]},
         {"items": [PHOTO_ITEM | {"hash": PHOTO.upper()}]},
         {"items": [PHOTO_ITEM | {"size": -1}]},
+        {"items": [PHOTO_ITEM | {"size": 2**53}]},
         {"items": [PHOTO_ITEM | {"media_type": "image/jpeg\n"}]},
         {"items": [PHOTO_ITEM | {"media_type": "Image/JPEG; a=b"}]},
         {"items": [PHOTO_ITEM | {"captured_at": "2026-02-30T00:00:00Z"}]},

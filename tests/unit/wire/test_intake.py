@@ -253,6 +253,8 @@ def test_a_field_that_breaks_its_rule_is_named(change: dict[str, Any], path: str
     ("change", "path"),
     [
         ({"device_seq": 0}, "$.device.device_seq"),
+        ({"device_seq": 2**53}, "$.device.device_seq"),
+        ({"monotonic_ms": 2**53}, "$.device.monotonic_ms"),
         ({"monotonic_ms": -1}, "$.device.monotonic_ms"),
         ({"boot_id": ""}, "$.device.boot_id"),
         ({"last_server_time": "2026-02-30T00:00:00Z"}, "$"),
@@ -365,6 +367,21 @@ def test_amending_to_null_takes_a_value_away_and_leaving_out_keeps_it() -> None:
     members = plain_command("amend")
     command: Any = decode_command(json.dumps(members | {"due_at": None}).encode())
     assert command.changes() == {"priority": 1, "due_at": None}
+
+
+def test_a_window_may_be_a_moment() -> None:
+    window = {"start": "2026-03-01T09:00:00Z", "end": "2026-03-01T10:00:00+01:00"}
+    command: Any = decode_command(json.dumps(plain_command("create_task", window=window)).encode())
+    assert (command.window.start, command.window.end) == (window["start"], window["end"])
+
+
+@pytest.mark.parametrize("kind", ["sla_risk", "sla_breach"])
+def test_a_deadline_is_told_and_not_withdrawn_unless_it_says_so(kind: str) -> None:
+    reading = {"kind": kind, "at": "2026-03-01T09:00:00Z", "due_at": "2026-03-01T12:00:00Z"}
+    for said, withdrawn in (({}, False), ({"withdrawn": True}, True)):
+        members = plain_command("observe", readings=[reading | said])
+        command: Any = decode_command(json.dumps(members).encode())
+        assert command.readings[0].withdrawn is withdrawn
 
 
 def test_a_note_comes_with_its_words_and_a_position_reading_with_its_fix() -> None:
