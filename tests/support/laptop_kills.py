@@ -5,18 +5,15 @@ begin from; FOLDER/<n> is what the n-th point left behind. Prints the points' na
 scenario calls done it appends to the file `done` beside the profile.
 """
 
-import itertools
-import json
-import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from support.contexts import story_to
+from support.endings import Hook, end_at_each_point, ended_by
 from support.laptop import TASK, Laptop, machine_for_tests
 from workmate_client.bootstrap import Machine
 from workmate_client.service import acts, proof, submission
@@ -89,56 +86,21 @@ def open_laptop(folder: Path, machine: Machine | None = None) -> Laptop:
     return Laptop(folder / "profile", story_to("assigned"), machine)
 
 
-def _run_until(number: int, scenario: str, folder: Path) -> str | None:
-    """Run a scenario in a child that ends at the point of this number; None if it came through."""
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        counter = itertools.count()
-
-        def hook(point: str, _path: Path) -> None:
-            # After one step is before the next: nothing happens in between.
-            if not point.endswith(".after") and next(counter) == number:
-                os.write(write_end, point.encode())
-                os._exit(9)
-
-        for done in SCENARIOS[scenario](open_laptop(folder, machine_for_tests(hook)), folder):
-            with (folder / "done").open("a", encoding="utf-8") as file:
-                file.write(f"{done}\n")
-        os._exit(0)
-    os.close(write_end)
-    _, status = os.waitpid(child, 0)
-    with os.fdopen(read_end, "rb") as pipe:
-        point = pipe.read().decode()
-    if status and not point:
-        raise SystemExit(f"{scenario} failed by itself")
-    return point or None
+def _tell_done(scenario: str, folder: Path, hook: Hook) -> None:
+    """Run a scenario, and write down each step that it called done."""
+    for done in SCENARIOS[scenario](open_laptop(folder, machine_for_tests(hook)), folder):
+        with (folder / "done").open("a", encoding="utf-8") as file:
+            file.write(f"{done}\n")
 
 
-def main(scenario: str, folder: Path) -> None:
-    points = []
-    for number in itertools.count():
-        case = folder / str(number)
-        shutil.copytree(folder / "start", case)
-        point = _run_until(number, scenario, case)
-        if point is None:
-            shutil.rmtree(case)
-            break
-        points.append(point)
-    print(json.dumps(points))
+def _counts(point: str) -> bool:
+    # After one step is before the next: nothing happens in between.
+    return not point.endswith(".after")
 
 
 def ended_at_each_point(scenario: str, folder: Path) -> list[tuple[str, Path]]:
     """Return each point's name with the folder that a process ended there left behind."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-    finished = subprocess.run(
-        [sys.executable, "-m", "support.laptop_kills", scenario, str(folder)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    points: list[str] = json.loads(finished.stdout)
-    return [(point, folder / str(number)) for number, point in enumerate(points)]
+    return ended_by("support.laptop_kills", scenario, folder)
 
 
 def done_in(folder: Path) -> list[str]:
@@ -148,4 +110,4 @@ def done_in(folder: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    end_at_each_point(partial(_tell_done, sys.argv[1]), Path(sys.argv[2]), _counts)

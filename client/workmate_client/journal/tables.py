@@ -19,7 +19,10 @@ SCHEMA_VERSION = 1
 _STRICT = {"sqlite_strict": True}
 
 
-class _Base(SQLModel, registry=registry()):
+_OWN: dict[str, Any] = {"registry": registry()}
+
+
+class _Base(SQLModel, **_OWN):
     """The journal's own registry of tables."""
 
     __table_args__: Any = _STRICT

@@ -13,7 +13,10 @@ SCHEMA_VERSION = 1
 _STRICT = {"sqlite_strict": True}
 
 
-class _Base(SQLModel, registry=registry()):
+_OWN: dict[str, Any] = {"registry": registry()}
+
+
+class _Base(SQLModel, **_OWN):
     """The replica's own registry of tables."""
 
     __table_args__: Any = _STRICT

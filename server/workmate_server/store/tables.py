@@ -23,7 +23,10 @@ from sqlmodel import Field, SQLModel
 Big = BigInteger().with_variant(Integer(), "sqlite")
 
 
-class ServerTable(SQLModel, registry=registry(metadata=MetaData())):
+_OWN: dict[str, Any] = {"registry": registry(metadata=MetaData())}
+
+
+class ServerTable(SQLModel, **_OWN):
     """Base of the server's tables, with a registry of its own."""
 
 
